@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sets the language level, the warnings and the flags that every target of ours is compiled with.
+#
+# Our code is compiled for the baseline of the architecture. Files named *_<isa>.cpp get that instruction
+# set on top (Layer.cmake) and are entered only after a check at run time.
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release or RelWithDebInfo" FORCE)
+endif()
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+
+include(GNUInstallDirs)
+
+# Flags that all our targets share; linked PUBLIC by the base layer so that tests and benches get them too.
+add_library(swiftkv_build_settings INTERFACE)
+target_compile_features(swiftkv_build_settings INTERFACE cxx_std_20)
+target_compile_options(swiftkv_build_settings INTERFACE
+  -Wall -Wextra -Wpedantic -Wnon-virtual-dtor -Wshadow
+  $<$<BOOL:${SWIFTKV_WERROR}>:-Werror>)
+target_link_options(swiftkv_build_settings INTERFACE LINKER:--as-needed)
+
+if(SWIFTKV_SANITIZE)
+  target_compile_options(swiftkv_build_settings INTERFACE
+    -fsanitize=${SWIFTKV_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
+  target_link_options(swiftkv_build_settings INTERFACE -fsanitize=${SWIFTKV_SANITIZE})
+endif()
