@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Declares the paged KV cache: sequences of 16-token blocks within a hard bound of memory. Layer:
+// cache.
+//
+// Owner: one thread at a time (the engine's). While a step runs, other threads may read and write
+// the pages through views and StoreRows, each (sequence, layer, head, token) by one thread; nothing
+// else may be called meanwhile.
+//
+// A sequence's life: CreateSequence or Fork, then for every step Reserve -> StoreRows for each
+// layer -> attention over its runs -> Commit; Release at the end. Positions are logical: the next
+// token's position is Length(), whatever was dropped. docs/page_format.md states the bytes;
+// ARCHITECTURE.md the invariants.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "swiftkv/page_view.h"
+#include "swiftkv/quality.h"
+#include "swiftkv/status.h"
+
+namespace swiftkv {
+
+// Attention shape of one decoder layer, as far as its cache goes.
+struct LayerShape {
+  int kv_heads = 0;
+  int head_dim = 0;  // values of a K or V row of one head
+  int window = 0;    // tokens that a query sees, itself included; 0 sees all
+
+  friend bool operator==(const LayerShape&, const LayerShape&) = default;
+};
+
+struct KvCacheOptions {
+  std::vector<LayerShape> layers;
+  std::string key_format = "f16";  // a name of the format table
+  std::string value_format = "f16";
+  std::uint64_t memory_bytes = 0;   // hard bound on OS pages in use for pages and metadata
+  bool poison_free_frames = false;  // tests: fill fresh and freed frames with NaN patterns
+};
+
+// Where every mapped byte is. The first five add up to mapped_bytes, always.
+struct KvBalance {
+  std::uint64_t live_private_bytes = 0;  // frames with one owner
+  std::uint64_t live_shared_bytes = 0;   // frames with two or more owners, counted once
+  std::uint64_t cached_bytes = 0;        // reclaimable: no owner, kept for reuse
+  std::uint64_t free_bytes =
+      0;  // mapped, in no frame: the rest of OS pages that a live frame touches
+  std::uint64_t metadata_bytes = 0;  // page tables, reference counts, allocator state
+  std::uint64_t mapped_bytes = 0;    // OS pages in use; never above limit_bytes
+  std::uint64_t peak_bytes = 0;      // the highest mapped_bytes so far
+  std::uint64_t limit_bytes = 0;
+  std::uint64_t live_tokens = 0;  // sum of sequence lengths
+};
+
+enum class SequenceId : std::uint32_t {};
+
+// One sequence's rows of one layer to store.
+struct KvRows {
+  SequenceId sequence{};
+  int layer = 0;
+  std::int64_t first_position = 0;  // within [Length(), Length() + reserved)
+  int num_tokens = 0;
+  int first_head = 0;  // kv heads [first_head, end_head)
+  int end_head = 0;
+  const float* keys =
+      nullptr;  // [num_tokens, token_stride]: head h's row starts at h * head_dim; K is post-RoPE
+  const float* values = nullptr;  // likewise
+  std::size_t token_stride = 0;   // floats between two tokens
+};
+
+class KvCache {
+ public:
+  // Errors: InvalidArgument for a bad shape, an unknown format, or a bound below one block.
+  static Result<std::unique_ptr<KvCache>> Create(const KvCacheOptions& options);
+  ~KvCache();
+  KvCache(const KvCache&) = delete;
+  KvCache& operator=(const KvCache&) = delete;
+
+  // Makes an empty sequence. Errors: ResourceExhausted.
+  Result<SequenceId> CreateSequence();
+
+  // Makes a sequence that shares every block of `parent` physically, a partial last one included,
+  // until one of the two writes to it (copy on write). Errors: ResourceExhausted.
+  Result<SequenceId> Fork(SequenceId parent);
+
+  // Gives the sequence's references back; OS pages that no live frame touches return to the OS.
+  void Release(SequenceId sequence);
+
+  // Makes positions [Length(), Length() + num_tokens) writable, all or nothing. Errors:
+  // ResourceExhausted with the bytes needed and left; the cache is unchanged then.
+  Status Reserve(SequenceId sequence, int num_tokens);
+
+  // Encodes rows into reserved slots. Safe from many threads on disjoint (layer, head, token) sets.
+  void StoreRows(const KvRows& rows) const;
+
+  // Counts the first `num_tokens` reserved tokens as part of the sequence and frees the frames of
+  // sliding-window layers that no later token can see. Reserved slots that were not committed stay
+  // reserved.
+  void Commit(SequenceId sequence, int num_tokens);
+
+  // Forgets the tokens from `length` on. Errors: Unsupported where a sliding-window layer no longer
+  // holds what a query at `length` sees; the sequence is unchanged then.
+  Status Truncate(SequenceId sequence, std::int64_t length);
+
+  std::int64_t Length(SequenceId sequence) const;
+
+  // Appends what a query at the end of `Length() + extra_tokens` may see of `layer`, oldest first:
+  // a window layer's runs start at the oldest block kept.
+  void AppendRuns(SequenceId sequence, int layer, int extra_tokens,
+                  std::vector<PageRun>* runs) const;
+
+  int num_layers() const;
+  const LayerShape& layer(int index) const;
+
+  // Returns the grade of this cache's formats.
+  Quality format_quality() const;
+  // Returns the format's name, e.g. "f16" or "int8/int4".
+  std::string format_name() const;
+  // Returns the bytes that a token takes in all full-attention layers and, while within the window,
+  // in the window layers.
+  std::uint64_t bytes_per_token() const;
+  // Returns the bytes that a contiguous reservation of `max_tokens` would take: every layer, every
+  // token.
+  std::uint64_t contiguous_bytes(std::int64_t max_tokens) const;
+
+  KvBalance Balance() const;
+
+  // Stops the process unless all references, frames and bytes add up. O(blocks).
+  void CheckInvariants() const;
+
+ private:
+  struct State;
+  explicit KvCache(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace swiftkv
