@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draws a request's tokens from logits, reproducibly for a seed. Layer: model.
+//
+// Owner: one request, one thread at a time. The library's sampler chain does the work; where it
+// cannot change the result, only a preselection of the logits goes through it. Penalties depend on
+// the accepted tokens alone, so the same prompt gives the same tokens whether or not its K/V came
+// from the cache.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "model/sampler_options.h"
+#include "model/vocabulary.h"
+#include "swiftkv/status.h"
+
+namespace swiftkv {
+
+struct TokenLogprob {
+  TokenId token = kNoToken;
+  float logprob = 0.0F;  // natural logarithm, at most 0
+};
+
+class Sampler {
+ public:
+  // `vocabulary` must outlive the sampler. Errors: InvalidArgument for options out of range or a
+  // grammar that does not parse, with the parser's reason.
+  static Result<std::unique_ptr<Sampler>> Create(const Vocabulary& vocabulary,
+                                                 const SamplerOptions& options);
+  ~Sampler();
+  Sampler(const Sampler&) = delete;
+  Sampler& operator=(const Sampler&) = delete;
+
+  // Shows the prompt to the penalties. Every prompt token must be shown, cached or not; the grammar
+  // does not see them.
+  void AcceptPrompt(std::span<const TokenId> tokens);
+
+  // Draws a token; the state stays as it was but for the random generator. `logits`:
+  // [vocabulary.size()] f32. Errors: Internal when the logits leave nothing to choose (NaN, all
+  // -infinity), InvalidArgument when grammar and bias together forbid every token.
+  Result<TokenId> Sample(std::span<const float> logits);
+
+  // Takes `token` as the next of the reply; it need not be the one that was sampled. Errors:
+  // InvalidArgument when the grammar does not allow it.
+  Status Accept(TokenId token);
+
+  // The seed in use, whether given or drawn.
+  std::uint64_t seed() const;
+
+  // For tests: sends every logit through the chain.
+  void DisablePreselection();
+
+ private:
+  struct Impl;
+  explicit Sampler(std::unique_ptr<Impl> impl);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+// Returns log-softmax of the raw logits (before any sampling step) at `token`. `logits`:
+// [vocabulary size] f32.
+TokenLogprob LogprobOf(std::span<const float> logits, TokenId token);
+
+// Returns the `count` most likely tokens, best first, the lower id first among equals.
+std::vector<TokenLogprob> TopLogprobs(std::span<const float> logits, int count);
+
+}  // namespace swiftkv
