@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads a GGUF model and computes logits of batches over the paged cache.
+//
+// Owner: one thread (the engine's) calls Forward; the OpenMP team of the tensor library and
+// attention share the same threads. No type of ggml or llama.cpp leaves this header.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/decoder_spec.h"
+#include "model/model_batch.h"
+#include "swiftkv/kv_cache.h"
+#include "swiftkv/status.h"
+
+namespace swiftkv {
+
+struct ModelOptions {
+  std::string path;  // a GGUF; of a split model the first shard
+  int threads = 0;   // 0: the cores that this process may use
+  int context = 0;   // 0: the model's maximum; above it is refused
+  std::string attention_backend = "cpu";
+  std::string isa = "auto";          // of our own kernels
+  bool use_repacked_weights = true;  // ggml's extra buffer types: AMX and repack
+  int max_batch_rows = 512;          // most rows of one Forward
+};
+
+// Bytes outside the cache, for people and for --kv-memory auto.
+struct ModelMemory {
+  std::uint64_t mapped_weights_bytes = 0;    // in the page cache, shared with other processes
+  std::uint64_t repacked_weights_bytes = 0;  // private copies in a layout for this CPU
+  std::uint64_t activation_bytes =
+      0;  // graph buffers and attention scratch at max_batch_rows, bounded
+};
+
+// Called with done in [0, 1] while weights load; returning false cancels.
+using ProgressCallback = std::function<bool(double done)>;
+
+class LanguageModel {
+ public:
+  // Errors: NotFound, DataLoss, Unsupported, InvalidArgument, ResourceExhausted, Cancelled; each
+  // names the thing.
+  static Result<std::unique_ptr<LanguageModel>> Load(const ModelOptions& options,
+                                                     const ProgressCallback& progress);
+  ~LanguageModel();
+  LanguageModel(const LanguageModel&) = delete;
+  LanguageModel& operator=(const LanguageModel&) = delete;
+
+  const DecoderSpec& spec() const;
+  int context() const;  // tokens that one sequence may hold
+  int threads() const;
+  int max_batch_rows() const;
+  // SHA-256 in hex over metadata and tensor names, shapes, types and sampled bytes: equal for equal
+  // weights.
+  const std::string& fingerprint() const;
+  // Shapes for KvCacheOptions::layers.
+  std::vector<LayerShape> layer_shapes() const;
+  ModelMemory memory() const;
+
+  // Computes the batch: stores the rows' K/V into their reserved slots and returns the wanted
+  // logits, [outputs, vocab_size] f32 in slice order, valid until the next call. Reserve comes
+  // before, Commit after: neither is done here. Errors: InvalidArgument for an id outside the
+  // vocabulary or too many rows; Cancelled when `cancel` became true (the reserved slots then hold
+  // unspecified values).
+  Result<std::span<const float>> Forward(KvCache* cache, const ModelBatch& batch,
+                                         const std::atomic<bool>* cancel);
+
+ private:
+  struct State;
+  explicit LanguageModel(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace swiftkv

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Carries the rows of one forward pass as plain data.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "swiftkv/kv_cache.h"
+
+namespace swiftkv {
+
+using TokenId = std::int32_t;
+
+// Consecutive tokens of one sequence, starting at its committed length.
+struct BatchSlice {
+  SequenceId sequence{};
+  std::int64_t first_position = 0;  // == cache.Length(sequence)
+  int first_row = 0;                // in ModelBatch::tokens
+  int num_rows = 0;
+  int num_outputs =
+      0;  // logits wanted for the last n rows; 0 for a prefill chunk that is not the last
+};
+
+struct ModelBatch {
+  std::span<const TokenId> tokens;     // [rows]
+  std::span<const BatchSlice> slices;  // ascending first_row, without gaps
+};
+
+}  // namespace swiftkv
