@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds libswiftkv.so from the layers up to engine and installs it with headers and find_package support.
 #
-# The layers' archives go in whole; llama.cpp is linked in and hidden: the version script exports the
+# The layers' objects all go in; llama.cpp is linked in and hidden: the version script exports the
 # namespace swiftkv and nothing else, so a program may link another ggml of its own beside it.
 
 get_property(layers GLOBAL PROPERTY SWIFTKV_LAYERS)
@@ -14,16 +14,15 @@ set_target_properties(swiftkv_shared PROPERTIES
   VERSION ${PROJECT_VERSION}
   SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
   LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/exports.map")
-set(archives "")
 foreach(layer IN LISTS layers)
   get_target_property(type swiftkv_${layer} TYPE)
-  target_link_libraries(swiftkv_shared PRIVATE swiftkv_${layer})
   if(type STREQUAL "STATIC_LIBRARY")
-    list(APPEND archives swiftkv_${layer})
+    target_sources(swiftkv_shared PRIVATE "$<TARGET_OBJECTS:swiftkv_${layer}>")
   endif()
+  get_property(dependencies GLOBAL PROPERTY SWIFTKV_LAYER_DEPENDS_${layer})
+  target_link_libraries(swiftkv_shared PRIVATE ${dependencies})
 endforeach()
-list(JOIN archives "," archives)
-set_target_properties(swiftkv_shared PROPERTIES LINK_LIBRARY_OVERRIDE "WHOLE_ARCHIVE,${archives}")
+target_compile_definitions(swiftkv_shared PRIVATE SWIFTKV_VERSION="${PROJECT_VERSION}")
 target_link_options(swiftkv_shared PRIVATE
   "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map")
 # The sanitizers' own symbols come from the program, so that a sanitized library cannot be closed.

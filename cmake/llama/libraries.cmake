@@ -15,7 +15,9 @@ set_target_properties(llama-common PROPERTIES
   SOURCES "${sources}"
   LINK_LIBRARIES "${links}"
   UNITY_BUILD ON
-  UNITY_BUILD_BATCH_SIZE 6)
+  UNITY_BUILD_BATCH_SIZE 6
+  # Several of its files define this macro for themselves.
+  UNITY_BUILD_CODE_AFTER_INCLUDE "#undef FILENAME")
 # json.cpp instantiates the JSON library by itself; it is the longest file and best alone.
 set_source_files_properties("${SWIFTKV_LLAMA_SOURCE}/common/json.cpp"
   TARGET_DIRECTORY llama-common PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sets up, builds, runs and tests SwiftKV. Each target stands alone on a fresh machine; `make help` lists them.
+#
+# Every step is skipped when its result is there, so that nothing is fetched, configured or compiled twice.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PROMPT ?= In one short paragraph: what does a key-value cache do for a language model?
+PREFIX ?= /usr/local
+
+.PHONY: help run build test bench peers check asan fuzz install clean
+
+help:  ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+	@echo
+	@echo 'Variables: PROMPT=... (run)  PREFIX=... (install)  CC, CXX, CFLAGS, CXXFLAGS (one build per combination)'
+	@echo '  SWIFTKV_CACHE_DIR     where fetched and built things are kept (default: ~/.cache/swiftkv)'
+	@echo '  SWIFTKV_LLAMA_SOURCE  a llama.cpp source tree to use; SWIFTKV_LLAMA_ARCHIVE  the pinned archive as a file'
+	@echo '  SWIFTKV_MODEL         a GGUF file to run instead of the fetched one'
+
+run: build  ## Set everything up and answer PROMPT with a real model
+	@build/swiftkv run -p '$(subst ','\'',$(PROMPT))'
+
+build:  ## Fetch what is missing, build build/swiftkv and fetch its model
+	@scripts/build.sh program
+
+test:  ## Build everything and run all tests; the last line counts them
+	@scripts/build.sh all
+	@scripts/run_tests.py build
+
+bench:  ## Build and run the micro-benchmarks in benches/
+	@scripts/build.sh benches
+	@scripts/run_benches.sh build
+
+peers:  ## Build llama.cpp's own programs (llama-bench, llama-server, ...) with the same compiler and flags
+	@scripts/install_packages.sh
+	@prefix=$$(scripts/build_llama.py --peers) && ls "$$prefix"/bin/*
+
+check:  ## Run all checks of the source: layers, sizes, format, documents, clang-tidy
+	@scripts/check.sh
+
+asan:  ## Run the tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	@scripts/build.sh asan
+	@scripts/run_tests.py build-asan
+
+fuzz:  ## Run each fuzz target for FUZZ_SECONDS (default 60)
+	@scripts/run_fuzzers.sh
+
+install: build  ## Install the program, the library, headers and CMake package under PREFIX
+	@cmake --build build --target swiftkv_shared
+	@cmake --install build --prefix '$(PREFIX)'
+
+clean:  ## Remove the build directories; the cache stays
+	@rm -rf build build-asan build-fuzz

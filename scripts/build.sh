@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Prepares a build directory and builds a part of SwiftKV in it: scripts/build.sh program|all|benches|asan|fuzz
+#
+# Configures only when the directory is new or its settings changed; afterwards ninja alone decides what is stale.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+part="${1:?usage: scripts/build.sh program|all|benches|asan|fuzz}"
+directory=build
+settings=()
+targets=(all)
+case "$part" in
+  program) targets=(swiftkv) ;;
+  all) ;;
+  benches) targets=(benches) ;;
+  asan)
+    directory=build-asan
+    settings=(-DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O1 -DSWIFTKV_SANITIZE=address,undefined)
+    ;;
+  fuzz)
+    directory=build-fuzz
+    settings=(-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DSWIFTKV_FUZZ=ON
+      -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O1 "-DCMAKE_CXX_FLAGS=-fsanitize=fuzzer-no-link"
+      -DSWIFTKV_SANITIZE=address,undefined)
+    targets=(fuzzers)
+    ;;
+  *)
+    echo "[setup] scripts/build.sh builds program, all, benches, asan or fuzz, not: $part" >&2
+    exit 2
+    ;;
+esac
+
+scripts/install_packages.sh "$([[ "$part" == fuzz ]] && echo checks)"
+prefix=$(scripts/build_llama.py)
+
+wanted="$(cmake --version | head -n 1) ${CC:-cc} ${CXX:-c++} $prefix ${CXXFLAGS:-} ${settings[*]:-}"
+stamp="$directory/.configured"
+if [[ ! -f "$directory/build.ninja" || ! -f "$stamp" || "$(<"$stamp")" != "$wanted" ]]; then
+  echo "[setup] configuring $directory" >&2
+  rm -rf "$directory/CMakeCache.txt" "$stamp"
+  cmake -S . -B "$directory" -G Ninja -DSWIFTKV_LLAMA_PREFIX="$prefix" -DSWIFTKV_WERROR="${SWIFTKV_WERROR:-OFF}" \
+    "${settings[@]}" >"$directory.configure.log" 2>&1 || {
+    cat "$directory.configure.log" >&2
+    echo "[setup] configuring $directory failed; the messages of cmake are above" >&2
+    exit 1
+  }
+  mv "$directory.configure.log" "$directory/configure.log"
+  echo "$wanted" >"$stamp"
+fi
+
+jobs="${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}"
+ninja -C "$directory" -j "$jobs" --quiet "${targets[@]}" || {
+  echo "[setup] building SwiftKV failed; the first error of the compiler is above" >&2
+  exit 1
+}
+
+if [[ "$part" != fuzz && -z "${SWIFTKV_MODEL:-}" ]]; then
+  scripts/fetch_models.py smollm2 >/dev/null
+fi

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs the Debian packages that the build (and, with `checks`, the code checks) needs; does nothing when all are there.
+set -euo pipefail
+
+readonly BUILD_PACKAGES=(
+  ca-certificates cmake g++ libbenchmark-dev libcli11-dev libfmt-dev libgmock-dev libgtest-dev libspdlog-dev
+  libssl-dev libxxhash-dev libzstd-dev make ninja-build nlohmann-json3-dev pkg-config python3 python3-pip
+)
+readonly CHECK_PACKAGES=(clang clang-format clang-tidy)
+
+fail() {
+  printf '[setup] installing packages failed: %s\n  what to do: %s\n' "$1" "$2" >&2
+  exit 1
+}
+
+wanted=("${BUILD_PACKAGES[@]}")
+if [[ "${1:-}" == checks ]]; then wanted+=("${CHECK_PACKAGES[@]}"); fi
+
+if ! command -v dpkg-query >/dev/null; then
+  echo "[setup] not a Debian system: taking it that these packages' equivalents are installed: ${wanted[*]}" >&2
+  exit 0
+fi
+
+installed=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' "${wanted[@]}" 2>/dev/null |
+  sed -n 's/^installed //p' || true)
+missing=()
+for package in "${wanted[@]}"; do
+  if ! grep -qxF -- "$package" <<<"$installed"; then missing+=("$package"); fi
+done
+if ((${#missing[@]} == 0)); then exit 0; fi
+
+as_root=()
+if ((EUID != 0)); then
+  command -v sudo >/dev/null ||
+    fail "these are missing and neither root nor sudo is at hand: ${missing[*]}" \
+      "as root: apt-get install ${missing[*]}"
+  as_root=(sudo)
+fi
+
+echo "[setup] installing ${#missing[@]} packages: ${missing[*]}" >&2
+apt() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 "$@" >&2
+}
+apt update || echo "[setup] the package lists could not be refreshed; trying with those at hand" >&2
+apt install --yes --no-install-recommends "${missing[@]}" ||
+  fail "apt-get ended with an error (its messages are above) on: ${missing[*]}" \
+    "check the network and the apt sources, then run the same command again"
