@@ -35,8 +35,11 @@ class Utf8Assembler {
 // and finishing.
 std::string ToValidUtf8(std::string_view bytes);
 
-// Says whether `bytes` is well-formed UTF-8: no overlong forms, surrogates or values above
-// U+10FFFF.
+// Returns how many bytes at the front are whole well-formed characters: no overlong forms,
+// surrogates or values above U+10FFFF.
+std::size_t ValidUtf8Prefix(std::string_view bytes);
+
+// Says whether all of `bytes` is well-formed UTF-8.
 bool IsValidUtf8(std::string_view bytes);
 
 }  // namespace swiftkv
