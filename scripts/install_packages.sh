@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian packages that the build (and, with `checks`, the code checks) needs; does nothing when all are there.
+# Installs the Debian packages that a job needs and does nothing when all are there: install_packages.sh [tests|checks]
+#
+# Without an argument those of the build; `tests` adds the prose that quality is measured on, `checks` the code checkers.
 set -euo pipefail
 
 readonly BUILD_PACKAGES=(
   ca-certificates cmake g++ libbenchmark-dev libcli11-dev libfmt-dev libgmock-dev libgtest-dev libspdlog-dev
   libssl-dev libxxhash-dev libzstd-dev make ninja-build nlohmann-json3-dev pkg-config python3 python3-pip
 )
+readonly TEST_PACKAGES=(debian-policy)
 readonly CHECK_PACKAGES=(clang clang-format clang-tidy)
 
 fail() {
@@ -15,7 +18,12 @@ fail() {
 }
 
 wanted=("${BUILD_PACKAGES[@]}")
-if [[ "${1:-}" == checks ]]; then wanted+=("${CHECK_PACKAGES[@]}"); fi
+case "${1:-}" in
+  '') ;;
+  tests) wanted+=("${TEST_PACKAGES[@]}") ;;
+  checks) wanted+=("${CHECK_PACKAGES[@]}") ;;
+  *) fail "there is no group of packages named: $1" "name tests, checks or nothing" ;;
+esac
 
 if ! command -v dpkg-query >/dev/null; then
   echo "[setup] not a Debian system: taking it that these packages' equivalents are installed: ${wanted[*]}" >&2
@@ -40,7 +48,9 @@ fi
 
 echo "[setup] installing ${#missing[@]} packages: ${missing[*]}" >&2
 apt() {
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 "$@" >&2
+  # Small images drop all of /usr/share/doc; the prose for the tests lies there.
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 \
+    -o 'DPkg::Options::=--path-include=/usr/share/doc/debian-policy/*' "$@" >&2
 }
 apt update || echo "[setup] the package lists could not be refreshed; trying with those at hand" >&2
 apt install --yes --no-install-recommends "${missing[@]}" ||

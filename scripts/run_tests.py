@@ -15,6 +15,8 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 
+from setup_cache import cache_root
+
 
 class Count:
     """Adds up passed, failed and skipped cases."""
@@ -47,8 +49,9 @@ class Count:
 
 
 def environment():
-    """Returns the environment of the tests: sanitizers stop at the first finding and say where."""
+    """Returns the environment of the tests: where models lie; sanitizers stop at the first finding and say where."""
     result = dict(os.environ)
+    result.setdefault("SWIFTKV_TEST_MODELS", str(cache_root() / "models"))
     result.setdefault("UBSAN_OPTIONS", "print_stacktrace=1:halt_on_error=1")
     result.setdefault("ASAN_OPTIONS", "detect_stack_use_after_return=1:strict_string_checks=1")
     return result
