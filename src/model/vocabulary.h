@@ -37,7 +37,7 @@ struct EncodeOptions {
       true;  // put BOS first where the model wants one and the text does not already start with it
   // The text follows other tokens: no BOS and no SentencePiece space is put before it.
   bool continues = false;
-  // Texts of user-defined tokens that untrusted text must not form (markers that a chat template is
+  // User-defined tokens that untrusted text must not form (markers that a chat template is
   // built from). Control tokens never form in untrusted text.
   std::span<const TokenId> forbidden;
 };
@@ -73,8 +73,12 @@ class Vocabulary {
   // nothing, or their name where `show_control`. Undefined ids give nothing.
   std::string TokenToPiece(TokenId token, bool show_control = false) const;
 
-  // Returns the token whose text is exactly `text`, control tokens included, or kNoToken.
-  TokenId FindToken(std::string_view text) const;
+  // Returns the control or user-defined token whose text is exactly `text`, or kNoToken.
+  TokenId FindSpecialToken(std::string_view text) const;
+
+  // Returns the user-defined tokens that a chat template with this source may build turns from: fit
+  // for EncodeOptions::forbidden.
+  std::vector<TokenId> MarkersWithin(std::string_view template_source) const;
 
   // Turns a raw prompt into tokens: control tokens may be written out in it, and BOS comes first,
   // once, where the model wants it. Errors: InvalidArgument when no token comes out (an empty
@@ -83,8 +87,7 @@ class Vocabulary {
 
   // Turns a rendered chat into tokens. The parts are tokenised as one text, so ids do not depend on
   // where parts meet; but control tokens are recognised only where they lie wholly in trusted text.
-  // An empty text gives no tokens. Errors: InvalidArgument where the vocabulary cannot spell the
-  // text.
+  // Errors: InvalidArgument for text that is not UTF-8 or that the vocabulary cannot spell.
   Result<std::vector<TokenId>> Encode(std::span<const TextPart> parts,
                                       const EncodeOptions& options) const;
 
