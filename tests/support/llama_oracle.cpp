@@ -2,7 +2,6 @@
 // Wraps a llama_model and a llama_context behind Status and plain vectors.
 #include "support/llama_oracle.h"
 
-#if __has_include(<llama.h>)
 #include <llama.h>
 
 #include <algorithm>
@@ -14,19 +13,17 @@
 namespace swiftkv {
 namespace {
 
-// The last error that libllama logged; its functions return no reasons.
+// Silences libllama while it lives and keeps its last error, since its functions return no reasons.
+// What was installed before is put back, because our own loader has a log of its own.
 class LogCapture {
  public:
-  static LogCapture& Instance() {
-    static LogCapture capture;
-    return capture;
-  }
-
-  void Start() {
-    const std::lock_guard lock(mutex_);
-    last_error_.clear();
+  LogCapture() {
+    llama_log_get(&previous_, &previous_data_);
     llama_log_set(&LogCapture::Receive, this);
   }
+  ~LogCapture() { llama_log_set(previous_, previous_data_); }
+  LogCapture(const LogCapture&) = delete;
+  LogCapture& operator=(const LogCapture&) = delete;
 
   std::string LastError() {
     const std::lock_guard lock(mutex_);
@@ -44,6 +41,8 @@ class LogCapture {
     }
   }
 
+  ggml_log_callback previous_ = nullptr;
+  void* previous_data_ = nullptr;
   std::mutex mutex_;
   std::string last_error_;
 };
@@ -96,7 +95,7 @@ LlamaOracle::~LlamaOracle() = default;
 
 Result<std::unique_ptr<LlamaOracle>> LlamaOracle::Load(const std::string& path,
                                                        const OracleOptions& options) {
-  LogCapture::Instance().Start();
+  LogCapture log;
   llama_backend_init();
   auto impl = std::make_unique<Impl>();
   llama_model_params params = llama_model_default_params();
@@ -104,15 +103,13 @@ Result<std::unique_ptr<LlamaOracle>> LlamaOracle::Load(const std::string& path,
   params.n_gpu_layers = 0;
   impl->model = llama_model_load_from_file(path.c_str(), params);
   if (impl->model == nullptr) {
-    return Status::InvalidArgument("libllama cannot load " + path + ": " +
-                                   LogCapture::Instance().LastError());
+    return Status::InvalidArgument("libllama cannot load " + path + ": " + log.LastError());
   }
   impl->vocab = llama_model_get_vocab(impl->model);
   impl->max_chunk = options.max_chunk;
   impl->context = llama_init_from_model(impl->model, ContextParams(options));
   if (impl->context == nullptr) {
-    return Status::Internal("libllama cannot make a context for " + path + ": " +
-                            LogCapture::Instance().LastError());
+    return Status::Internal("libllama cannot make a context for " + path + ": " + log.LastError());
   }
   return std::unique_ptr<LlamaOracle>(new LlamaOracle(std::move(impl)));
 }
@@ -167,11 +164,12 @@ Result<Logits> LlamaOracle::Decode(std::span<const int32_t> tokens, bool all_row
     batch.seq_id[i][0] = 0;
     batch.logits[i] = all_rows || i == count - 1 ? 1 : 0;
   }
+  LogCapture log;
   const int failed = llama_decode(impl_->context, batch);
   llama_batch_free(batch);
   if (failed != 0) {
     return Status::Internal("llama_decode returned " + std::to_string(failed) + ": " +
-                            LogCapture::Instance().LastError());
+                            log.LastError());
   }
   length_ += count;
   Logits logits;
@@ -216,7 +214,7 @@ Result<std::vector<int32_t>> GreedyTokens(LlamaOracle* oracle, std::span<const i
 }
 
 Status RewriteWeights(const std::string& from, const std::string& to, OracleWeights weights) {
-  LogCapture::Instance().Start();
+  LogCapture log;
   llama_model_quantize_params params = llama_model_quantize_default_params();
   params.allow_requantize = true;
   params.nthread = 2;
@@ -236,10 +234,9 @@ Status RewriteWeights(const std::string& from, const std::string& to, OracleWeig
   }
   if (llama_model_quantize(from.c_str(), to.c_str(), &params) != 0) {
     return Status::Internal("libllama cannot rewrite the weights of " + from + ": " +
-                            LogCapture::Instance().LastError());
+                            log.LastError());
   }
   return Status::Ok();
 }
 
 }  // namespace swiftkv
-#endif
