@@ -19,6 +19,13 @@ set(SWIFTKV_ISA_FLAGS_avx512bf16 ${SWIFTKV_ISA_FLAGS_avx512vnni} -mavx512bf16)
 set(SWIFTKV_ISA_FLAGS_avx512fp16 ${SWIFTKV_ISA_FLAGS_avx512bf16} -mavx512fp16)
 set(SWIFTKV_ISA_FLAGS_amx ${SWIFTKV_ISA_FLAGS_avx512bf16} -mamx-tile -mamx-int8 -mamx-bf16)
 
+# GCC 12 warns of its own AVX-512 intrinsics, which leave the unused part of a register undefined on purpose.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  foreach(isa IN LISTS SWIFTKV_ISA_SUFFIXES)
+    list(APPEND SWIFTKV_ISA_FLAGS_${isa} -Wno-uninitialized -Wno-maybe-uninitialized)
+  endforeach()
+endif()
+
 function(swiftkv_set_isa_flags)
   if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
     return()

@@ -21,8 +21,14 @@ set_target_properties(llama-common PROPERTIES
 # json.cpp instantiates the JSON library by itself; it is the longest file and best alone.
 set_source_files_properties("${SWIFTKV_LLAMA_SOURCE}/common/json.cpp"
   TARGET_DIRECTORY llama-common PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-# None of it runs once per token, so that compile time counts for more than its speed.
+# Nothing of it runs once per token, nor does libllama but for the files below: the kernels are in ggml, and what
+# libllama does itself is build graphs, which takes microseconds. So compile time counts for more than speed.
 target_compile_options(llama-common PRIVATE -O1)
+target_compile_options(llama PRIVATE -O1)
+foreach(name llama-grammar llama-sampler llama-vocab unicode)
+  set_source_files_properties("${SWIFTKV_LLAMA_SOURCE}/src/${name}.cpp"
+    TARGET_DIRECTORY llama PROPERTIES COMPILE_OPTIONS -O3)
+endforeach()
 
 # EXCLUDE_FROM_ALL above holds for everything in the tree; this target pulls in what is installed.
 add_custom_target(swiftkv_llama_libraries ALL
