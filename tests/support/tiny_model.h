@@ -4,7 +4,8 @@
 // A description is plain data: WriteTinyGguf() makes the file, and the same description gives the
 // same bytes on every machine. Sizes are small enough that 256 positions cost milliseconds, and
 // weights are scaled so that attention is far from uniform and the logits have a standard deviation
-// near 1/2, so that a wrong rotation, mask or norm moves them by far more than the bounds under test.
+// near 1/2, so that a wrong rotation, mask or norm moves them by far more than the bounds under
+// test.
 #pragma once
 
 #include <cstdint>
