@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Prepares a build directory and builds a part of SwiftKV in it: scripts/build.sh program|all|benches|asan|fuzz|configure
+# Prepares a build directory and builds a part of SwiftKV in it: scripts/build.sh program|kernels|all|benches|asan|fuzz
 #
 # Configures only when the directory is new or its settings changed; afterwards ninja alone decides what is stale.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-part="${1:?usage: scripts/build.sh program|all|benches|asan|fuzz|configure}"
+part="${1:?usage: scripts/build.sh program|kernels|all|benches|asan|fuzz}"
 directory=build
 settings=()
 targets=(all)
 case "$part" in
   program) targets=(swiftkv) ;;
-  all | configure) ;;
+  kernels) targets=(swiftkv_formats swiftkv_attention) ;;
+  all) ;;
   benches) targets=(benches) ;;
   asan)
     directory=build-asan
@@ -26,7 +27,7 @@ case "$part" in
     targets=(fuzzers)
     ;;
   *)
-    echo "[setup] scripts/build.sh builds program, all, benches, asan, fuzz, or only configures (configure), not: $part" >&2
+    echo "[setup] scripts/build.sh builds program, kernels, all, benches, asan or fuzz, not: $part" >&2
     exit 2
     ;;
 esac
@@ -53,7 +54,6 @@ if [[ ! -f "$directory/build.ninja" || ! -f "$stamp" || "$(<"$stamp")" != "$want
   echo "$wanted" >"$stamp"
 fi
 
-if [[ "$part" == configure ]]; then exit 0; fi
 jobs="${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}"
 ninja -C "$directory" -j "$jobs" --quiet "${targets[@]}" || {
   echo "[setup] building SwiftKV failed; the first error of the compiler is above" >&2

@@ -64,10 +64,13 @@ def cache_key(c_compiler, cxx_compiler):
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def run_cmake(arguments, step):
-    """Runs cmake with its output on stderr."""
-    finished = subprocess.run(["cmake", *arguments], check=False, stdout=sys.stderr.fileno())
+def run_cmake(arguments, step, quiet=False):
+    """Runs cmake; what it says goes to stderr, with `quiet` only if it fails."""
+    sink = subprocess.PIPE if quiet else sys.stderr.fileno()
+    finished = subprocess.run(["cmake", *arguments], check=False, stdout=sink,
+                              stderr=subprocess.STDOUT if quiet else None, text=True)
     if finished.returncode != 0:
+        sys.stderr.write(finished.stdout or "")
         raise StepFailed(step, f"cmake ended with status {finished.returncode}; its messages are above",
                          "if a compiler was killed, memory ran out: set CMAKE_BUILD_PARALLEL_LEVEL=1; else check "
                          "CC, CXX and the flags, and run the same command again")
@@ -84,7 +87,7 @@ def build(prefix, c_compiler, cxx_compiler, peers):
         run_cmake(["-S", str(RECIPE), "-B", str(folder), "-G", "Ninja", f"-DSWIFTKV_LLAMA_SOURCE={tree}",
                    f"-DCMAKE_INSTALL_PREFIX={working}", f"-DCMAKE_C_COMPILER={c_compiler}",
                    f"-DCMAKE_CXX_COMPILER={cxx_compiler}", f"-DSWIFTKV_LLAMA_PEERS={'ON' if peers else 'OFF'}"],
-                  "configuring llama.cpp")
+                  "configuring llama.cpp", quiet=True)
         run_cmake(["--build", str(folder), "--parallel", jobs, "--target", "install"], "building llama.cpp")
     say(f"llama.cpp built in {time.monotonic() - started:.0f} s")
 

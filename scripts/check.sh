@@ -5,7 +5,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/install_packages.sh checks || exit 1
-scripts/build.sh configure || exit 1
+scripts/build.sh kernels || exit 1
 
 passed=0
 failed=0
@@ -24,6 +24,7 @@ check() {
 check 'layers and what they may see' scripts/check_layers.py
 check 'sizes, heads and names' scripts/check_sizes.py
 check 'documents name what exists' scripts/check_docs.py
+check 'kernels keep their instructions to themselves' scripts/check_isa_symbols.py build
 check 'format' scripts/check_format.sh
 check 'clang-tidy' scripts/check_tidy.py build
 echo "$passed passed, $failed failed"

@@ -50,7 +50,7 @@ echo "[setup] installing ${#missing[@]} packages: ${missing[*]}" >&2
 apt() {
   # Small images drop all of /usr/share/doc; the prose for the tests lies there.
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 \
-    -o 'DPkg::Options::=--path-include=/usr/share/doc/debian-policy/*' "$@" >&2
+    -o Dpkg::Use-Pty=0 -o 'DPkg::Options::=--path-include=/usr/share/doc/debian-policy/*' "$@" >/dev/null
 }
 apt update || echo "[setup] the package lists could not be refreshed; trying with those at hand" >&2
 apt install --yes --no-install-recommends "${missing[@]}" ||
