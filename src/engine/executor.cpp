@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs one step over the paged cache.
+#include "engine/executor.h"
+
+#include "base/status_macros.h"
+
+namespace swiftkv {
+
+Result<std::span<const float>> Executor::Execute(const StepPlan& plan,
+                                                 const std::atomic<bool>* cancel) {
+  for (const Preemption& preemption : plan.preempted) cache_->Release(preemption.sequence);
+
+  slices_.clear();
+  for (const PlannedSlice& slice : plan.slices) {
+    SKV_RETURN_IF_ERROR(cache_->Reserve(slice.rows.sequence, slice.rows.num_rows));
+    slices_.push_back(slice.rows);
+  }
+  SKV_ASSIGN_OR_RETURN(
+      std::span<const float> logits,
+      model_->Forward(cache_, ModelBatch{.tokens = plan.tokens, .slices = slices_}, cancel));
+  for (const BatchSlice& slice : slices_) cache_->Commit(slice.sequence, slice.num_rows);
+  return logits;
+}
+
+}  // namespace swiftkv

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Holds what a reply is asked for and what came of it, as plain data. Layer: engine.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/sampler_options.h"
+#include "model/vocabulary.h"
+
+namespace swiftkv {
+
+enum class FinishReason : std::uint8_t {
+  kStop,       // the model ended its reply
+  kLength,     // a limit was reached: see LengthLimit
+  kCancelled,  // the caller withdrew
+};
+
+// Returns "stop", "length" or "cancelled".
+const char* FinishReasonName(FinishReason reason);
+
+enum class LengthLimit : std::uint8_t {
+  kNone,       // the reply ended otherwise
+  kMaxTokens,  // GenerationRequest::max_tokens
+  kContext,    // the sequence holds as many tokens as the context allows
+  kMemory,     // the cache's memory is full
+};
+
+struct GenerationRequest {
+  std::vector<TokenId>
+      prompt;  // whole prompt; what the sequence already holds is not computed again
+  SamplerOptions sampling;
+  int max_tokens = -1;  // -1: until the reply ends or a limit is reached
+};
+
+// What the generation tells while it runs. Called on the thread that generates.
+struct GenerationCallbacks {
+  // `done` of `total` prompt tokens are in the cache, those found there included.
+  std::function<void(std::size_t done, std::size_t total)> on_prompt;
+  // Whole characters of the reply; returning false withdraws the request.
+  std::function<bool(std::string_view text)> on_text;
+};
+
+// Times are of the monotonic clock, in seconds.
+struct GenerationTimes {
+  double first_token = 0;  // from the request to its first sampled token
+  double prefill = 0;      // computing the prompt
+  double decode = 0;       // from the first sampled token to the last
+};
+
+struct GenerationResult {
+  std::string text;
+  std::vector<TokenId> tokens;   // of the reply, without the token that ended it
+  TokenId end_token = kNoToken;  // the one that ended it, where the reason is kStop
+  FinishReason reason = FinishReason::kStop;
+  LengthLimit limit = LengthLimit::kNone;
+  std::size_t prompt_tokens = 0;
+  std::size_t cached_tokens = 0;  // of the prompt, found in the sequence
+  std::size_t decode_steps = 0;   // forward passes after the prompt's
+  std::uint64_t seed = 0;         // in use, given or drawn
+  GenerationTimes times;
+
+  // Tokens a second; 0 where nothing was computed.
+  double PrefillRate() const;
+  double DecodeRate() const;
+};
+
+}  // namespace swiftkv

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the loop schedule -> execute -> commit for one sequence.
+#include "engine/generation_session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/byte_size.h"
+#include "base/status_macros.h"
+
+namespace swiftkv {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsBetween(Clock::time_point start, Clock::time_point end) {
+  return std::chrono::duration<double>(end - start).count();
+}
+
+std::size_t CommonPrefix(const std::vector<TokenId>& held, std::size_t held_count,
+                         const std::vector<TokenId>& prompt) {
+  const std::size_t limit = std::min(held_count, prompt.size());
+  std::size_t common = 0;
+  while (common < limit && held[common] == prompt[common]) ++common;
+  return common;
+}
+
+bool IsSet(const std::atomic<bool>* flag) {
+  return flag != nullptr && flag->load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
+// What one call of Generate carries from step to step.
+struct GenerationSession::Run {
+  const GenerationRequest* request;
+  const GenerationCallbacks* callbacks;
+  const std::atomic<bool>* cancel;
+  Sampler* sampler;
+  TextStream text;
+  Clock::time_point start;
+  Clock::time_point first_token;
+  bool finished = false;
+  GenerationResult result;
+
+  void Finish(FinishReason reason, LengthLimit limit = LengthLimit::kNone) {
+    finished = true;
+    result.reason = reason;
+    result.limit = limit;
+  }
+
+  void Tell(const std::string& delta) {
+    if (delta.empty()) return;
+    result.text += delta;
+    if (callbacks->on_text && !callbacks->on_text(delta) && !finished) {
+      Finish(FinishReason::kCancelled);
+    }
+  }
+};
+
+GenerationSession::GenerationSession(LanguageModel* model, const Vocabulary* vocabulary,
+                                     KvCache* cache, KvFootprint footprint)
+    : model_(model),
+      vocabulary_(vocabulary),
+      cache_(cache),
+      footprint_(std::move(footprint)),
+      executor_(model, cache) {}
+
+GenerationSession::~GenerationSession() { Reset(); }
+
+void GenerationSession::Reset() {
+  if (has_sequence_) cache_->Release(state_.sequence);
+  has_sequence_ = false;
+  state_ = SequenceState{};
+}
+
+std::int64_t GenerationSession::Length() const {
+  return has_sequence_ ? cache_->Length(state_.sequence) : 0;
+}
+
+Status GenerationSession::StartSequence() {
+  Reset();
+  SKV_ASSIGN_OR_RETURN(state_.sequence, cache_->CreateSequence());
+  has_sequence_ = true;
+  return Status::Ok();
+}
+
+Status GenerationSession::CheckPrompt(const GenerationRequest& request) const {
+  const std::vector<TokenId>& prompt = request.prompt;
+  if (prompt.empty()) {
+    return Status::InvalidArgument("the prompt is empty; at least one token is needed, got 0");
+  }
+  const auto context = static_cast<std::size_t>(model_->context());
+  if (prompt.size() >= context) {
+    return Status::InvalidArgument(
+        fmt::format("the prompt does not fit into the context of {} tokens, which must hold it and "
+                    "one token of the reply; the prompt has {}",
+                    context, prompt.size()));
+  }
+  for (const TokenId token : prompt) {
+    if (!vocabulary_->Contains(token)) {
+      return Status::InvalidArgument(
+          fmt::format("a prompt token must be in [0, {}), got {}", vocabulary_->size(), token));
+    }
+  }
+  return CheckPromptFits(prompt.size());
+}
+
+// The bound is on frames alone, so a prompt that passes may still fill the memory up with metadata;
+// Reserve says so then.
+Status GenerationSession::CheckPromptFits(std::size_t prompt_tokens) const {
+  const std::uint64_t needed = footprint_.PageBytes(static_cast<std::int64_t>(prompt_tokens));
+  const std::uint64_t limit = cache_->Balance().limit_bytes;
+  if (needed <= limit) return Status::Ok();
+  return Status::ResourceExhausted(
+      fmt::format("the prompt's {} tokens need {} of KV memory in {}; the limit is {}, room for "
+                  "about {} tokens",
+                  prompt_tokens, FormatByteSize(needed), cache_->format_name(),
+                  FormatByteSize(limit), footprint_.TokensWithin(limit)));
+}
+
+Status GenerationSession::ReusePrefix(const std::vector<TokenId>& prompt) {
+  std::size_t kept = 0;
+  if (has_sequence_) {
+    kept = CommonPrefix(state_.tokens, static_cast<std::size_t>(Length()), prompt);
+    kept = std::min(kept, prompt.size() - 1);
+    // A sliding window may have dropped what the first computed token must see.
+    if (!cache_->Truncate(state_.sequence, static_cast<std::int64_t>(kept)).ok()) kept = 0;
+  }
+  if (kept == 0) SKV_RETURN_IF_ERROR(StartSequence());
+  state_.tokens = prompt;
+  state_.prompt_tokens = prompt.size();
+  state_.computed = kept;
+  state_.allowed = cache_->format_quality();
+  return Status::Ok();
+}
+
+Result<GenerationResult> GenerationSession::Generate(const GenerationRequest& request,
+                                                     const GenerationCallbacks& callbacks,
+                                                     const std::atomic<bool>* cancel) {
+  const Clock::time_point start = Clock::now();
+  SKV_RETURN_IF_ERROR(CheckPrompt(request));
+  SKV_ASSIGN_OR_RETURN(std::unique_ptr<Sampler> sampler,
+                       Sampler::Create(*vocabulary_, request.sampling));
+  sampler->AcceptPrompt(request.prompt);
+  SKV_RETURN_IF_ERROR(ReusePrefix(request.prompt));
+
+  Run run{.request = &request,
+          .callbacks = &callbacks,
+          .cancel = cancel,
+          .sampler = sampler.get(),
+          .text = TextStream(*vocabulary_),
+          .start = start,
+          .first_token = start,
+          .result = {}};
+  run.result.prompt_tokens = request.prompt.size();
+  run.result.cached_tokens = state_.computed;
+  run.result.seed = sampler->seed();
+  while (!run.finished) {
+    const Status status = Step(&run);
+    if (!status.ok()) {
+      state_.tokens.resize(static_cast<std::size_t>(Length()));
+      return status;
+    }
+  }
+  run.Tell(run.text.Finish());
+  return std::move(run.result);
+}
+
+Status GenerationSession::Step(Run* run) {
+  if (IsSet(run->cancel)) {
+    run->Finish(FinishReason::kCancelled);
+    return Status::Ok();
+  }
+  const bool is_prefill = state_.InPrefill();
+  const StepPlan plan = PlanStep(state_, static_cast<std::size_t>(model_->max_batch_rows()));
+  const Clock::time_point start = Clock::now();
+  const Result<std::span<const float>> logits = executor_.Execute(plan, run->cancel);
+  if (!logits.ok()) {
+    if (logits.status().code() == StatusCode::kCancelled) {
+      run->Finish(FinishReason::kCancelled);
+      return Status::Ok();
+    }
+    if (logits.status().code() == StatusCode::kResourceExhausted && !is_prefill) {
+      run->Finish(FinishReason::kLength, LengthLimit::kMemory);
+      return Status::Ok();
+    }
+    return logits.status();
+  }
+  state_.computed += plan.tokens.size();
+  if (is_prefill) {
+    run->result.times.prefill += SecondsBetween(start, Clock::now());
+    if (run->callbacks->on_prompt) {
+      run->callbacks->on_prompt(std::min(state_.computed, state_.prompt_tokens),
+                                state_.prompt_tokens);
+    }
+  } else {
+    ++run->result.decode_steps;
+  }
+  if (logits->empty()) return Status::Ok();
+  return SampleNext(run, *logits);
+}
+
+Status GenerationSession::SampleNext(Run* run, std::span<const float> logits) {
+  GenerationResult& result = run->result;
+  if (run->request->max_tokens == 0) {
+    run->Finish(FinishReason::kLength, LengthLimit::kMaxTokens);
+    return Status::Ok();
+  }
+  SKV_ASSIGN_OR_RETURN(const TokenId token, run->sampler->Sample(logits));
+  const Clock::time_point now = Clock::now();
+  if (result.decode_steps == 0) {
+    run->first_token = now;
+    result.times.first_token = SecondsBetween(run->start, now);
+  }
+  result.times.decode = SecondsBetween(run->first_token, now);
+  if (vocabulary_->IsEndOfGeneration(token)) {
+    result.end_token = token;
+    run->Finish(FinishReason::kStop);
+    return Status::Ok();
+  }
+  SKV_RETURN_IF_ERROR(run->sampler->Accept(token));
+  result.tokens.push_back(token);
+  state_.tokens.push_back(token);
+  run->Tell(run->text.Push(token));
+  if (run->finished) return Status::Ok();
+  if (static_cast<int>(result.tokens.size()) == run->request->max_tokens) {
+    run->Finish(FinishReason::kLength, LengthLimit::kMaxTokens);
+  } else if (state_.tokens.size() >= static_cast<std::size_t>(model_->context())) {
+    run->Finish(FinishReason::kLength, LengthLimit::kContext);
+  }
+  return Status::Ok();
+}
+
+}  // namespace swiftkv

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes what a sequence's tokens take in the cache, and how much memory the cache may have.
+// Layer: engine.
+//
+// Pure arithmetic over shapes and formats; what is really mapped is KvCache::Balance().
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "engine/option_field.h"
+#include "model/language_model.h"
+#include "swiftkv/kv_cache.h"
+#include "swiftkv/status.h"
+
+namespace swiftkv {
+
+class KvFootprint {
+ public:
+  // Errors: InvalidArgument for an unknown format, Unsupported for a head size that it lacks.
+  static Result<KvFootprint> Make(std::span<const LayerShape> layers, std::string_view key_format,
+                                  std::string_view value_format);
+
+  // Bytes of one token in all layers.
+  std::uint64_t TokenBytes() const;
+  // Bytes of the slots that `tokens` tokens fill; window layers hold no more than their window.
+  std::uint64_t FilledBytes(std::int64_t tokens) const;
+  // The same in whole pages of 16 tokens: the least that the cache must map for them.
+  std::uint64_t PageBytes(std::int64_t tokens) const;
+  // The most tokens whose pages fit into `bytes`.
+  std::int64_t TokensWithin(std::uint64_t bytes) const;
+
+ private:
+  struct Layer {
+    std::uint64_t page_bytes = 0;  // of all kv heads
+    int window = 0;                // 0: none
+  };
+
+  std::vector<Layer> layers_;
+};
+
+// Returns the cache's bound when nobody set one: what is available to the process, less the
+// weights that the kernel could drop only at the price of reading them again, less activations not
+// touched yet, less headroom of 1/16 of the rest, at least 64 MiB. 0 where nothing is left.
+std::uint64_t AutomaticKvBytes(std::uint64_t available_bytes, const ModelMemory& model);
+
+// Returns the bound in bytes. Errors: Internal where the machine does not tell what it has,
+// ResourceExhausted where it has nothing left.
+Result<std::uint64_t> ResolveKvBytes(const MemoryLimit& budget, const ModelMemory& model);
+
+}  // namespace swiftkv
