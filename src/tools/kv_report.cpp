@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the balance of the cache and sets it beside what else the tokens could have taken.
+#include "tools/kv_report.h"
+
+#include "base/process_memory.h"
+#include "base/status_macros.h"
+
+namespace swiftkv {
+
+Result<KvReport> MakeKvReport(const ModelStack& stack) {
+  const KvCache& cache = *stack.cache;
+  KvReport report;
+  report.format = cache.format_name();
+  report.policy = "none";
+  report.quality = QualityName(cache.format_quality());
+  report.bytes_per_token = cache.bytes_per_token();
+  report.logical_tokens = stack.session->Length();
+  report.kept_tokens = report.logical_tokens;
+
+  const std::vector<LayerShape> layers = stack.model->layer_shapes();
+  report.bytes_used = stack.session->footprint().FilledBytes(report.kept_tokens);
+  SKV_ASSIGN_OR_RETURN(const KvFootprint exact, KvFootprint::Make(layers, "f16", "f16"));
+  report.exact_bytes = exact.FilledBytes(report.logical_tokens);
+  report.contiguous_tokens = stack.model->context();
+  report.contiguous_bytes = cache.contiguous_bytes(report.contiguous_tokens);
+
+  report.balance = cache.Balance();
+  report.bytes_allocated = report.balance.mapped_bytes;
+  report.peak_bytes = report.balance.peak_bytes;
+  if (report.bytes_allocated > 0) {
+    report.waste_fraction =
+        1.0 - static_cast<double>(report.bytes_used) / static_cast<double>(report.bytes_allocated);
+  }
+  report.model = stack.model->memory();
+  report.process_resident_before_bytes = stack.resident_before_cache;
+  SKV_ASSIGN_OR_RETURN(report.process_resident_after_bytes, ProcessResidentBytes());
+  return report;
+}
+
+}  // namespace swiftkv

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gathers what a sequence's cache costs, for footer and JSON. docs/json.md defines every figure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "model/language_model.h"
+#include "swiftkv/kv_cache.h"
+#include "swiftkv/status.h"
+#include "tools/model_stack.h"
+
+namespace swiftkv {
+
+struct KvReport {
+  std::string format;
+  std::string policy;   // "none": nothing is forgotten but what a sliding window drops
+  std::string quality;  // grade of what the sequence holds
+  std::uint64_t bytes_per_token = 0;
+  std::int64_t logical_tokens = 0;
+  std::int64_t kept_tokens = 0;
+  std::uint64_t bytes_used = 0;  // of filled slots
+  std::uint64_t bytes_allocated = 0;
+  std::uint64_t peak_bytes = 0;
+  double waste_fraction = 0;  // 1 - used / allocated; 0 where nothing is allocated
+  std::uint64_t exact_bytes = 0;
+  std::uint64_t contiguous_bytes = 0;
+  std::int64_t contiguous_tokens = 0;
+
+  KvBalance balance;
+  ModelMemory model;
+  std::uint64_t process_resident_before_bytes = 0;
+  std::uint64_t process_resident_after_bytes = 0;
+};
+
+// Errors: Internal where the kernel does not tell what the process uses.
+Result<KvReport> MakeKvReport(const ModelStack& stack);
+
+}  // namespace swiftkv

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads a model and sizes its cache.
+#include "tools/model_stack.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/process_memory.h"
+#include "base/status_macros.h"
+#include "tools/model_path.h"
+
+namespace swiftkv {
+namespace {
+
+Result<std::unique_ptr<ChatTemplate>> LoadTemplate(const Vocabulary& vocabulary, bool raw) {
+  if (raw) return std::unique_ptr<ChatTemplate>();
+  Result<std::unique_ptr<ChatTemplate>> loaded = ChatTemplate::FromVocabulary(vocabulary);
+  if (loaded.ok()) return loaded;
+  if (loaded.status().code() == StatusCode::kUnsupported) return std::unique_ptr<ChatTemplate>();
+  return Status(loaded.status().code(),
+                fmt::format("--raw runs the model without its chat template, which is damaged: {}",
+                            loaded.status().message()));
+}
+
+}  // namespace
+
+Result<ModelStack> LoadModelStack(const RunOptions& options, const ProgressCallback& progress) {
+  ModelStack stack;
+  SKV_ASSIGN_OR_RETURN(stack.path, ResolveModelPath(options.model.path, ProcessEnvironment()));
+  ModelOptions model_options = options.model;
+  model_options.path = stack.path;
+  SKV_ASSIGN_OR_RETURN(stack.model, LanguageModel::Load(model_options, progress));
+  SKV_ASSIGN_OR_RETURN(stack.vocabulary, Vocabulary::Load(stack.path));
+  SKV_RETURN_IF_ERROR(ValidateSamplerOptions(options.sampling, stack.vocabulary->size()));
+  SKV_ASSIGN_OR_RETURN(stack.chat_template, LoadTemplate(*stack.vocabulary, options.prompt.raw));
+
+  KvCacheOptions cache_options;
+  cache_options.layers = stack.model->layer_shapes();
+  cache_options.key_format = KeyFormatOf(options.cache);
+  cache_options.value_format = ValueFormatOf(options.cache);
+  SKV_ASSIGN_OR_RETURN(cache_options.memory_bytes,
+                       ResolveKvBytes(options.cache.memory, stack.model->memory()));
+  SKV_ASSIGN_OR_RETURN(KvFootprint footprint,
+                       KvFootprint::Make(cache_options.layers, cache_options.key_format,
+                                         cache_options.value_format));
+  SKV_ASSIGN_OR_RETURN(stack.resident_before_cache, ProcessResidentBytes());
+  SKV_ASSIGN_OR_RETURN(stack.cache, KvCache::Create(cache_options));
+  stack.session = std::make_unique<GenerationSession>(stack.model.get(), stack.vocabulary.get(),
+                                                      stack.cache.get(), std::move(footprint));
+  return stack;
+}
+
+}  // namespace swiftkv

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds what a subcommand needs to generate: model, vocabulary, chat template, cache and session.
+//
+// Members are declared in the order in which they may refer to one another; they go in reverse.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/generation_session.h"
+#include "engine/kv_memory.h"
+#include "model/chat_template.h"
+#include "model/language_model.h"
+#include "model/vocabulary.h"
+#include "swiftkv/kv_cache.h"
+#include "swiftkv/status.h"
+#include "tools/run_options.h"
+
+namespace swiftkv {
+
+struct ModelStack {
+  std::string path;
+  std::unique_ptr<LanguageModel> model;
+  std::unique_ptr<Vocabulary> vocabulary;
+  std::unique_ptr<ChatTemplate> chat_template;  // null with --raw or where the model has none
+  std::uint64_t resident_before_cache = 0;      // bytes of the process
+  std::unique_ptr<KvCache> cache;
+  std::unique_ptr<GenerationSession> session;
+};
+
+// Errors: those of each part, with the path or the flag in the sentence.
+Result<ModelStack> LoadModelStack(const RunOptions& options, const ProgressCallback& progress);
+
+}  // namespace swiftkv

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads, generates and reports; the only place of `run` that turns errors into exit statuses.
+#include "tools/run_command.h"
+
+#include <fmt/format.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "base/byte_size.h"
+#include "base/status_macros.h"
+#include "model/chat_transcript.h"
+#include "model/json_grammar.h"
+#include "tools/chat_loop.h"
+#include "tools/exit_status.h"
+#include "tools/failure_report.h"
+#include "tools/interrupt.h"
+#include "tools/model_stack.h"
+#include "tools/options_json.h"
+#include "tools/progress_line.h"
+#include "tools/prompt_source.h"
+#include "tools/reply_turn.h"
+#include "tools/run_options.h"
+#include "tools/standard_output.h"
+
+namespace swiftkv {
+namespace {
+
+void StartLog(bool verbose) {
+  spdlog::set_default_logger(spdlog::stderr_color_mt("swiftkv"));
+  spdlog::set_pattern("[%H:%M:%S.%e] %v");
+  spdlog::set_level(verbose ? spdlog::level::info : spdlog::level::off);
+}
+
+void LogOptions(RunOptions options) {
+  JsonVisitor visitor;
+  VisitOptions(visitor, options);
+  spdlog::info("options {}", JsonLine(visitor.object()));
+}
+
+void LogModel(const ModelStack& stack) {
+  const LanguageModel& model = *stack.model;
+  const ModelMemory memory = model.memory();
+  spdlog::info("model {}: {}, {} layers, context {}, {} threads", stack.path,
+               model.spec().architecture, model.spec().layers.size(), model.context(),
+               model.threads());
+  spdlog::info(
+      "weights {} mapped, {} repacked; activations {}; KV memory at most {}",
+      FormatByteSize(memory.mapped_weights_bytes), FormatByteSize(memory.repacked_weights_bytes),
+      FormatByteSize(memory.activation_bytes), FormatByteSize(stack.cache->Balance().limit_bytes));
+}
+
+// Puts the text of the grammar into the sampling options.
+Status ResolveGrammar(RunOptions* options) {
+  const GrammarOptions& grammar = options->grammar;
+  if (!grammar.file.empty()) {
+    SKV_ASSIGN_OR_RETURN(options->sampling.grammar, ReadTextFile(grammar.file));
+  }
+  if (!grammar.json_schema.empty()) {
+    SKV_ASSIGN_OR_RETURN(options->sampling.grammar, GrammarFromJsonSchema(grammar.json_schema));
+  }
+  return Status::Ok();
+}
+
+Result<ModelStack> Load(const RunOptions& options) {
+  ProgressLine progress("loading", !options.output.quiet && !options.output.json);
+  return LoadModelStack(options, [&progress](double done) {
+    progress.Update(done, "");
+    return !Interrupted();
+  });
+}
+
+Result<std::vector<TokenId>> PromptTokens(const RunOptions& options, const ModelStack& stack,
+                                          const std::string& prompt) {
+  if (stack.chat_template == nullptr) {
+    if (!options.prompt.system.empty()) {
+      return Status::Unsupported(fmt::format(
+          "--system needs a chat template, which the model lacks; model {}", stack.path));
+    }
+    return stack.vocabulary->EncodePrompt(prompt);
+  }
+  ChatTranscript transcript(*stack.chat_template, options.prompt.system);
+  return transcript.AddUserMessage(prompt);
+}
+
+Result<int> Answer(const RunOptions& options, const ModelStack& stack, const std::string& prompt) {
+  SKV_ASSIGN_OR_RETURN(std::vector<TokenId> tokens, PromptTokens(options, stack, prompt));
+  StandardOutput output;
+  ReplyTurn turn(&options, &stack, &output, /*short_footer=*/false);
+  SKV_ASSIGN_OR_RETURN(const GenerationResult result, turn.Run(std::move(tokens)));
+  return Interrupted() && result.reason == FinishReason::kCancelled ? kExitInterrupted
+                                                                    : kExitSuccess;
+}
+
+Result<int> Run(RunOptions options) {
+  StartLog(options.output.verbose);
+  LogOptions(options);
+  SKV_RETURN_IF_ERROR(CheckUtf8(options.prompt.system, "the system message"));
+  const bool chat = WantsChat(options.prompt);
+  std::string prompt;
+  if (!chat || options.prompt.text || options.prompt.file) {
+    SKV_ASSIGN_OR_RETURN(prompt, ReadPrompt(options.prompt));
+  }
+  SKV_RETURN_IF_ERROR(ResolveGrammar(&options));
+  SKV_ASSIGN_OR_RETURN(const ModelStack stack, Load(options));
+  LogModel(stack);
+  return chat ? RunChat(options, stack, prompt) : Answer(options, stack, prompt);
+}
+
+}  // namespace
+
+int RunCommand(std::span<const char* const> arguments) {
+  const Result<RunOptions> options = ParseRunOptions(arguments);
+  if (!options.ok()) return ReportUsage("run", options.status());
+  const Result<int> exit_status = Run(*options);
+  return exit_status.ok() ? *exit_status : ReportFailure("run", exit_status.status());
+}
+
+}  // namespace swiftkv
