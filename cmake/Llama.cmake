@@ -24,7 +24,14 @@ else()
     "for the cache and its attention only, add -DSWIFTKV_BUILD_MODEL=OFF.")
 endif()
 
-find_package(OpenMP REQUIRED COMPONENTS CXX)
+# The archives bring the name of the OpenMP runtime that they were compiled for; when this very compiler
+# builds them, it is this compiler's.
+set(SWIFTKV_LLAMA_OPENMP "")
+include("${llama_prefix}/share/swiftkv-llama/openmp_runtime.cmake" OPTIONAL)
+if(NOT SWIFTKV_LLAMA_OPENMP)
+  find_package(OpenMP REQUIRED COMPONENTS CXX)
+  set(SWIFTKV_LLAMA_OPENMP OpenMP::OpenMP_CXX)
+endif()
 
 # In link order: each archive needs only those that follow it.
 set(llama_archives "")
@@ -53,7 +60,7 @@ add_library(swiftkv::llama ALIAS swiftkv_llama)
 target_include_directories(swiftkv_llama SYSTEM INTERFACE
   "${llama_prefix}/include/llama" "${llama_prefix}/include/llama-common")
 target_link_libraries(swiftkv_llama INTERFACE
-  ${llama_archives} OpenMP::OpenMP_CXX Threads::Threads ${CMAKE_DL_LIBS} m)
+  ${llama_archives} ${SWIFTKV_LLAMA_OPENMP} Threads::Threads ${CMAKE_DL_LIBS} m)
 if(TARGET swiftkv_llama_build)
   add_dependencies(swiftkv_llama swiftkv_llama_build)
 endif()

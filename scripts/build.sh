@@ -39,7 +39,7 @@ case "$part" in
 esac
 prefix=$(scripts/build_llama.py)
 
-wanted="$(cmake --version | head -n 1) ${CC:-cc} ${CXX:-c++} $prefix ${CXXFLAGS:-} ${settings[*]:-}"
+wanted="$(cmake --version | head -n 1) ${CC:-cc} ${CXX:-c++} $prefix ${CXXFLAGS:-} werror=${SWIFTKV_WERROR:-OFF} ${settings[*]:-}"
 stamp="$directory/.configured"
 if [[ ! -f "$directory/build.ninja" || ! -f "$stamp" || "$(<"$stamp")" != "$wanted" ]]; then
   echo "[setup] configuring $directory" >&2

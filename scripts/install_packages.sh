@@ -10,7 +10,7 @@ readonly BUILD_PACKAGES=(
   libssl-dev libxxhash-dev libzstd-dev make ninja-build nlohmann-json3-dev pkg-config python3 python3-pip
 )
 readonly TEST_PACKAGES=(debian-policy)
-readonly CHECK_PACKAGES=(clang clang-format clang-tidy)
+readonly CHECK_PACKAGES=(clang clang-format clang-tidy libclang-rt-dev)
 
 fail() {
   printf '[setup] installing packages failed: %s\n  what to do: %s\n' "$1" "$2" >&2

@@ -47,3 +47,10 @@ endforeach()
 file(GLOB jinja_headers "${SWIFTKV_LLAMA_SOURCE}/common/jinja/*.h")
 install(FILES ${jinja_headers} DESTINATION include/llama-common/jinja)
 install(FILES "${SWIFTKV_LLAMA_SOURCE}/LICENSE" DESTINATION share/licenses/llama.cpp)
+
+# The OpenMP runtime that the archives were compiled for: whoever links them needs the same one, also with
+# another compiler.
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/openmp_runtime.cmake"
+  "set(SWIFTKV_LLAMA_OPENMP \"${OpenMP_CXX_LIBRARIES}\")\n")
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/openmp_runtime.cmake" DESTINATION share/swiftkv-llama)
