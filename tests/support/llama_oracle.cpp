@@ -85,6 +85,7 @@ struct LlamaOracle::Impl {
   int max_chunk = 0;
 
   ~Impl() {
+    const LogCapture log;  // freeing logs, too
     if (context != nullptr) llama_free(context);
     if (model != nullptr) llama_model_free(model);
   }

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compares our logits with libllama's for quantised weights, tied outputs and split files.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "support/conformance_bounds.h"
+#include "support/llama_oracle.h"
+#include "support/paged_model.h"
+#include "support/temp_directory.h"
+#include "support/tiny_gguf.h"
+#include "support/token_sequence.h"
+
+namespace swiftkv {
+namespace {
+
+constexpr int kPositions = 200;
+
+// Rows of 256, which Q4_K needs.
+TinyModel WideModel(TinyFamily family, bool tied) {
+  TinyModel model;
+  model.name = std::string(TinyFamilyName(family)) + (tied ? "_tied" : "_untied");
+  model.family = family;
+  model.shape = {.layers = 2,
+                 .embedding = 256,
+                 .feed_forward = 512,
+                 .query_heads = 4,
+                 .kv_heads = 2,
+                 .head_dim = 64,
+                 .tied_output = tied};
+  if (family == TinyFamily::kGemma3) model.shape.layers = 7;
+  model.seed = 42;
+  return model;
+}
+
+const char* WeightsName(OracleWeights weights) {
+  switch (weights) {
+    case OracleWeights::kF16:
+      return "f16";
+    case OracleWeights::kQ8_0:
+      return "q8_0";
+    case OracleWeights::kQ4_1:
+      return "q4_1";
+    case OracleWeights::kQ4_K:
+      return "q4_k";
+  }
+  return "unknown";
+}
+
+using WeightsCase = std::tuple<TinyFamily, bool, OracleWeights>;
+
+class WeightsTest : public testing::TestWithParam<WeightsCase> {};
+
+// These products round the activations to the weights' format, so a difference in a last bit can
+// grow to a step of that format; what must hold is that the distributions are the same for every
+// purpose.
+TEST_P(WeightsTest, DistributionsEqualLibllamas) {
+  const auto [family, tied, weights] = GetParam();
+  const TempDirectory directory;
+  Result<std::string> exact = WriteTinyGguf(WideModel(family, tied), directory.path());
+  ASSERT_TRUE(exact.ok()) << exact.status().message();
+  const std::string path = directory.FilePath("rewritten.gguf");
+  const Status rewritten = RewriteWeights(*exact, path, weights);
+  ASSERT_TRUE(rewritten.ok()) << rewritten.message();
+  const auto tokens = RandomTokens(kPositions, 256, 9);
+  auto oracle = LlamaOracle::Load(path, {});
+  ASSERT_TRUE(oracle.ok()) << oracle.status().message();
+  auto paged = PagedModel::Load(path, {});
+  ASSERT_TRUE(paged.ok()) << paged.status().message();
+  const Result<Logits> expected = (*oracle)->Append(tokens);
+  const Result<Logits> ours = (*paged)->Append(tokens);
+  ASSERT_TRUE(expected.ok()) << expected.status().message();
+  ASSERT_TRUE(ours.ok()) << ours.status().message();
+  DivergenceSummary summary;
+  for (int row = 0; row < kPositions; ++row) summary.Add(expected->Row(row), ours->Row(row));
+  EXPECT_LE(summary.MeanKld(), weights == OracleWeights::kF16 ? 1e-6 : 1e-5);
+  EXPECT_GE(summary.SameTop1(), 0.985);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Formats, WeightsTest,
+    testing::Combine(testing::Values(TinyFamily::kLlama, TinyFamily::kQwen2, TinyFamily::kGemma3),
+                     testing::Bool(),
+                     testing::Values(OracleWeights::kF16, OracleWeights::kQ8_0,
+                                     OracleWeights::kQ4_1, OracleWeights::kQ4_K)),
+    [](const auto& info) {
+      return std::string(TinyFamilyName(std::get<0>(info.param))) +
+             (std::get<1>(info.param) ? "_tied_" : "_untied_") +
+             WeightsName(std::get<2>(info.param));
+    });
+
+TEST(SplitModelTest, ShardsComputeWhatTheWholeFileDoes) {
+  const TempDirectory directory;
+  const TinyModel& model = TinyModelNamed("qwen3_d128");
+  const auto tokens = RandomTokens(64, model.shape.vocabulary, 5);
+  Result<std::string> whole = WriteTinyGguf(model, directory.path());
+  Result<std::vector<std::string>> parts = WriteTinySplit(model, 3, directory.path());
+  ASSERT_TRUE(whole.ok() && parts.ok());
+  auto one = PagedModel::Load(*whole, {});
+  auto three = PagedModel::Load(parts->front(), {});
+  ASSERT_TRUE(one.ok()) << one.status().message();
+  ASSERT_TRUE(three.ok()) << three.status().message();
+  EXPECT_EQ((*one)->Append(tokens)->values, (*three)->Append(tokens)->values);
+}
+
+}  // namespace
+}  // namespace swiftkv
