@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sets up, builds, runs and tests SwiftKV. Each target stands alone on a fresh machine; `make help` lists them.
+# Sets up, builds, runs and tests SwiftKV. Each target stands alone on a fresh machine.
 #
-# Every step is skipped when its result is there, so that nothing is fetched, configured or compiled twice.
+# Every step is skipped when its result is there: nothing is fetched, configured or compiled twice.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -15,10 +15,11 @@ PREFIX ?= /usr/local
 help:  ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
 	@echo
-	@echo 'Variables: PROMPT=... (run)  PREFIX=... (install)  CC, CXX, CFLAGS, CXXFLAGS (one build per combination)'
-	@echo '  SWIFTKV_CACHE_DIR     where fetched and built things are kept (default: ~/.cache/swiftkv)'
-	@echo '  SWIFTKV_LLAMA_SOURCE  a llama.cpp source tree to use; SWIFTKV_LLAMA_ARCHIVE  the pinned archive as a file'
-	@echo '  SWIFTKV_MODEL         a GGUF file to run instead of the fetched one'
+	@echo 'Variables: PROMPT=... (run)  PREFIX=... (install)  CC, CXX, CFLAGS, CXXFLAGS'
+	@echo '  SWIFTKV_CACHE_DIR      where fetched and built things are kept (~/.cache/swiftkv)'
+	@echo '  SWIFTKV_LLAMA_SOURCE   a llama.cpp source tree to use instead of the pinned one'
+	@echo '  SWIFTKV_LLAMA_ARCHIVE  the pinned source archive as a local file'
+	@echo '  SWIFTKV_MODEL          a GGUF file to run instead of the fetched one'
 
 run: build  ## Set everything up and answer PROMPT with a real model
 	@build/swiftkv run -p '$(subst ','\'',$(PROMPT))'
@@ -34,7 +35,7 @@ bench:  ## Build and run the micro-benchmarks in benches/
 	@scripts/build.sh benches
 	@scripts/run_benches.sh build
 
-peers:  ## Build llama.cpp's own programs (llama-bench, llama-server, ...) with the same compiler and flags
+peers:  ## Build llama.cpp's own programs (llama-bench ...), same compiler and flags
 	@scripts/install_packages.sh
 	@prefix=$$(scripts/build_llama.py --peers) && ls "$$prefix"/bin/*
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Builds benches/*_bench.cpp, one program each, under the target `benches`, which the default build leaves out.
+# Builds benches/*_bench.cpp, one program each, under the target `benches`, which the default build
+# leaves out.
 
 file(GLOB bench_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/benches/*_bench.cpp")
 find_package(benchmark QUIET)

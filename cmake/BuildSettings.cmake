@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sets the language level, the warnings and the flags that every target of ours is compiled with.
 #
-# Our code is compiled for the baseline of the architecture. Files named *_<isa>.cpp get that instruction
-# set on top (Layer.cmake) and are entered only after a check at run time.
+# Our code is compiled for the baseline of the architecture. Files named *_<isa>.cpp get that
+# instruction set on top (Layer.cmake) and are entered only after a check at run time.
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release or RelWithDebInfo" FORCE)
@@ -18,7 +18,8 @@ set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
 
 include(GNUInstallDirs)
 
-# Flags that all our targets share; linked PUBLIC by the base layer so that tests and benches get them too.
+# Flags that all our targets share; linked PUBLIC by the base layer so that tests and benches get
+# them too.
 add_library(swiftkv_build_settings INTERFACE)
 target_compile_features(swiftkv_build_settings INTERFACE cxx_std_20)
 target_compile_options(swiftkv_build_settings INTERFACE
@@ -28,6 +29,9 @@ target_compile_options(swiftkv_build_settings INTERFACE
   $<$<BOOL:${SWIFTKV_WERROR}>:-Werror>)
 target_link_options(swiftkv_build_settings INTERFACE LINKER:--as-needed)
 
+if(SWIFTKV_FUZZ)
+  target_compile_options(swiftkv_build_settings INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 if(SWIFTKV_SANITIZE)
   target_compile_options(swiftkv_build_settings INTERFACE
     -fsanitize=${SWIFTKV_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds the libraries that SwiftKV takes from the system. scripts/install_packages.sh installs them on Debian.
+# Finds the libraries that SwiftKV takes from the system. scripts/install_packages.sh installs them
+# on Debian.
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# Builds tests/fuzz/*_fuzz.cpp: with SWIFTKV_FUZZ under libFuzzer, otherwise as tests that replay their seeds.
+# Builds tests/fuzz/*_fuzz.cpp: with SWIFTKV_FUZZ under libFuzzer, otherwise as tests that replay
+# their seeds.
 #
-# A fuzz file defines LLVMFuzzerTestOneInput and nothing else of the driver. Its seeds, and every input that
-# once failed, lie in tests/fuzz/corpus/<name without _fuzz>/.
+# A fuzz file defines LLVMFuzzerTestOneInput and nothing else of the driver. Its seeds, and every
+# input that once failed, lie in tests/fuzz/corpus/<name without _fuzz>/.
 
-option(SWIFTKV_FUZZ "Build the fuzz targets with libFuzzer (Clang only)" OFF)
 if(SWIFTKV_FUZZ AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   message(FATAL_ERROR "SWIFTKV_FUZZ needs Clang, not: ${CMAKE_CXX_COMPILER_ID}")
 endif()

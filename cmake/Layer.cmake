@@ -4,12 +4,14 @@
 #   swiftkv_add_layer(<name> [LAYERS <lower>...] [DEPENDS <target>...] [PRIVATE_DEPENDS <target>...]
 #                     [MAIN <executable>])
 #
-# Includes are written from src ("cache/page_table.h"). To make an upward include fail in the compiler and
-# not only in review, each layer exports a directory that holds nothing but a link to its own folder.
-# A folder without sources (headers only, or not begun) becomes an INTERFACE library of the same name.
-# With MAIN, src/<name>/main.cpp becomes that executable and everything else the library.
+# Includes are written from src ("cache/page_table.h"). To make an upward include fail in the
+# compiler and not only in review, each layer exports a directory that holds nothing but a link to
+# its own folder. A folder without sources (headers only, or not begun) becomes an INTERFACE library
+# of the same name. With MAIN, src/<name>/main.cpp becomes that executable and everything else the
+# library.
 
-# Instruction sets by file suffix. A file gets the flags of the longest suffix that matches its name.
+# Instruction sets by file suffix. A file gets the flags of the longest suffix that matches its
+# name.
 set(SWIFTKV_ISA_SUFFIXES avx2 avx512 avx512vnni avx512bf16 avx512fp16 amx)
 set(SWIFTKV_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c -mbmi -mbmi2)
 set(SWIFTKV_ISA_FLAGS_avx512 ${SWIFTKV_ISA_FLAGS_avx2} -mavx512f -mavx512bw -mavx512vl -mavx512dq
@@ -19,18 +21,24 @@ set(SWIFTKV_ISA_FLAGS_avx512bf16 ${SWIFTKV_ISA_FLAGS_avx512vnni} -mavx512bf16)
 set(SWIFTKV_ISA_FLAGS_avx512fp16 ${SWIFTKV_ISA_FLAGS_avx512bf16} -mavx512fp16)
 set(SWIFTKV_ISA_FLAGS_amx ${SWIFTKV_ISA_FLAGS_avx512bf16} -mamx-tile -mamx-int8 -mamx-bf16)
 
-# GCC 12 warns of its own AVX-512 intrinsics, which leave the unused part of a register undefined on purpose.
+# GCC 12 warns of its own AVX-512 intrinsics, which leave the unused part of a register undefined on
+# purpose.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   foreach(isa IN LISTS SWIFTKV_ISA_SUFFIXES)
     list(APPEND SWIFTKV_ISA_FLAGS_${isa} -Wno-uninitialized -Wno-maybe-uninitialized)
   endforeach()
 endif()
 
-function(swiftkv_set_isa_flags)
+# Gives each file named after an instruction set its flags; on other processors such files are left
+# out.
+function(swiftkv_set_isa_flags sources_variable)
+  set(sources ${${sources_variable}})
   if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
+    list(FILTER sources EXCLUDE REGEX "_(avx|amx)[a-z0-9]*\\.cpp$")
+    set(${sources_variable} ${sources} PARENT_SCOPE)
     return()
   endif()
-  foreach(source IN LISTS ARGN)
+  foreach(source IN LISTS sources)
     foreach(isa IN LISTS SWIFTKV_ISA_SUFFIXES)
       if(source MATCHES "_${isa}\\.cpp$")
         set_source_files_properties("${source}" PROPERTIES COMPILE_OPTIONS
@@ -47,7 +55,7 @@ function(swiftkv_add_layer name)
 
   file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
   list(REMOVE_ITEM sources "${folder}/main.cpp")
-  swiftkv_set_isa_flags(${sources})
+  swiftkv_set_isa_flags(sources)
 
   set(include_root "${PROJECT_BINARY_DIR}/layers/${name}")
   file(MAKE_DIRECTORY "${include_root}")

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Provides the imported target swiftkv::llama: ggml, libllama and llama.cpp's chat and grammar code, static.
+# Provides the imported target swiftkv::llama: ggml, libllama and llama.cpp's chat and grammar code,
+# static.
 #
-# Two ways to the same files: SWIFTKV_LLAMA_PREFIX names an installed prefix of cmake/llama (what `make`
-# uses, so that one build serves every build directory), SWIFTKV_LLAMA_SOURCE names a source tree, which is
-# built through cmake/llama inside this build directory. Always a Release build, whatever ours is.
+# Two ways to the same files: SWIFTKV_LLAMA_PREFIX names an installed prefix of cmake/llama (what
+# `make` uses, so that one build serves every build directory), SWIFTKV_LLAMA_SOURCE names a source
+# tree, which is built through cmake/llama inside this build directory. Always a Release build,
+# whatever ours is.
 
 if(SWIFTKV_LLAMA_PREFIX)
   set(llama_prefix "${SWIFTKV_LLAMA_PREFIX}")
@@ -24,8 +26,8 @@ else()
     "for the cache and its attention only, add -DSWIFTKV_BUILD_MODEL=OFF.")
 endif()
 
-# The archives bring the name of the OpenMP runtime that they were compiled for; when this very compiler
-# builds them, it is this compiler's.
+# The archives bring the name of the OpenMP runtime that they were compiled for; when this very
+# compiler builds them, it is this compiler's.
 set(SWIFTKV_LLAMA_OPENMP "")
 include("${llama_prefix}/share/swiftkv-llama/openmp_runtime.cmake" OPTIONAL)
 if(NOT SWIFTKV_LLAMA_OPENMP)

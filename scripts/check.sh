@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs every check of the source, also after one has failed, and ends with a line that counts them.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 
 scripts/install_packages.sh checks || exit 1
 scripts/build.sh kernels || exit 1

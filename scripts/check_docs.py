@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that documents name files that exist, that the README stays short, and that links inside the tree hold."""
+"""Checks that documents name files that exist, that the README stays short, and that links inside
+the tree hold."""
 
 import re
 import sys
@@ -28,10 +29,14 @@ def main():
         for number, line in enumerate(text.split("\n"), 1):
             for match in NAMED.finditer(line):
                 if not (ROOT / match.group(1)).exists():
-                    problems.append(f"{name}:{number}: names {match.group(1)}, which does not exist")
+                    problems.append(
+                        f"{name}:{number}: names {match.group(1)}, which does not exist"
+                    )
             for match in LINK.finditer(line):
                 if not (path.parent / match.group(1)).exists():
-                    problems.append(f"{name}:{number}: links to {match.group(1)}, which does not exist")
+                    problems.append(
+                        f"{name}:{number}: links to {match.group(1)}, which does not exist"
+                    )
         if path.name == "README.md" and text.count("\n") >= README_LINES:
             problems.append(f"{name}: {text.count(chr(10))} lines; fewer than {README_LINES}")
     for problem in problems:

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that folders are layers: who may include whom, who may see which library, who may print or read flags.
+"""Checks that folders are layers: who may include whom, who may see which library, who may print
+or read flags.
 
-The arrows are those of ARCHITECTURE.md. A public header belongs to the layer that its first comment names
-("Layer: cache."). Prints one line per offence.
+The arrows are those of ARCHITECTURE.md. A public header belongs to the layer that its first comment
+names ("Layer: cache."). Prints one line per offence.
 """
 
 import re
@@ -30,8 +31,11 @@ POLICY_CACHE_HEADERS = {"cache/block_key.h", "cache/page_view.h"}
 # Third-party headers and the layers that may see them.
 LIBRARIES = (
     (re.compile(r"^(ggml|llama|gguf)[a-z0-9_-]*\.h$"), {"model"}, "ggml and llama.cpp"),
-    (re.compile(r"^(chat|common|sampling|json|json-schema[a-z-]*|peg-parser|jinja/.*)\.h$"), {"model"},
-     "llama.cpp's common code"),
+    (
+        re.compile(r"^(chat|common|sampling|json|json-schema[a-z-]*|peg-parser|jinja/.*)\.h$"),
+        {"model"},
+        "llama.cpp's common code",
+    ),
     (re.compile(r"^nlohmann/"), {"server", "tools"}, "the JSON library"),
     (re.compile(r"^CLI/"), {"tools"}, "the flag parser"),
     (re.compile(r"^spdlog/"), {"server", "tools"}, "the logger"),
@@ -42,12 +46,18 @@ LIBRARIES = (
 # Words of code and the layers that may use them.
 WORDS = (
     (re.compile(r"\b(?:secure_)?getenv\s*\("), {"tools"}, "reads the environment"),
-    (re.compile(r"\bstd::(?:cout|cerr|clog)\b|\bstd::print(?:ln)?\b|\b(?:std::)?(?:printf|puts|putchar)\s*\(|"
-                r"\b(?:std::)?f(?:printf|puts|putc|write)\s*\([^;]*\bstd(?:out|err)\b|\bfmt::print\s*\("),
-     {"server", "tools"}, "prints"),
+    (
+        re.compile(
+            r"\bstd::(?:cout|cerr|clog)\b|\bstd::print(?:ln)?\b|\b(?:std::)?(?:printf|puts|putchar)\s*\(|"
+            r"\b(?:std::)?f(?:printf|puts|putc|write)\s*\([^;]*\bstd(?:out|err)\b|\bfmt::print\s*\("
+        ),
+        {"server", "tools"},
+        "prints",
+    ),
     (re.compile(r"\b(?:std::)?(?:exit|_exit|quick_exit)\s*\("), {"tools"}, "exits"),
 )
-# A broken invariant, ours or ggml's, says so on stderr before the process stops; nothing else below server prints.
+# A broken invariant, ours or ggml's, says so on stderr before the process stops; nothing else below
+# server prints.
 LAST_WORDS = {"src/base/status.cpp", "src/model/llama_guard.cpp"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
@@ -62,7 +72,9 @@ def public_layers(problems):
         if named and named.group(1) in ALL:
             layers[str(path.relative_to("include"))] = named.group(1)
         else:
-            problems.append(f"{path}: the first comment must name the header's layer, e.g. 'Layer: cache.'")
+            problems.append(
+                f"{path}: the first comment must name the header's layer, e.g. 'Layer: cache.'"
+            )
     return layers
 
 
@@ -84,24 +96,32 @@ def check_file(path, layer, layers, problems):
         if target is None:
             for pattern, allowed, what in LIBRARIES:
                 if pattern.match(name) and layer not in allowed:
-                    problems.append(f"{where}: {layer} may not see {what} ({name}); only {', '.join(sorted(allowed))}")
+                    problems.append(
+                        f"{where}: {layer} may not see {what} ({name}); only {', '.join(sorted(allowed))}"
+                    )
             if public and match.group(1) == '"':
-                problems.append(f"{where}: a public header includes only public headers, not {name}")
+                problems.append(
+                    f"{where}: a public header includes only public headers, not {name}"
+                )
             continue
         if target != layer and target not in BELOW[layer]:
             problems.append(f"{where}: {layer} may not include {target} ({name})")
         if public and name not in layers:
             problems.append(f"{where}: a public header includes only public headers, not {name}")
         if layer == "policy" and name.startswith("cache/") and name not in POLICY_CACHE_HEADERS:
-            problems.append(f"{where}: policy sees the cache's plain data only "
-                            f"({', '.join(sorted(POLICY_CACHE_HEADERS))}), not {name}")
+            problems.append(
+                f"{where}: policy sees the cache's plain data only "
+                f"({', '.join(sorted(POLICY_CACHE_HEADERS))}), not {name}"
+            )
     code = code_only(text)
     for pattern, allowed, what in WORDS:
         if layer in allowed or (what == "prints" and str(path) in LAST_WORDS):
             continue
         for match in pattern.finditer(code):
-            problems.append(f"{path}:{line_of(code, match.start())}: {layer} {what} ({match.group(0)[:40].strip()}); "
-                            f"only {', '.join(sorted(allowed))} may")
+            problems.append(
+                f"{path}:{line_of(code, match.start())}: {layer} {what} ({match.group(0)[:40].strip()}); "
+                f"only {', '.join(sorted(allowed))} may"
+            )
 
 
 def main():

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the limits of the house: lines of a file and of a function, parameters, virtual functions of a seam, heads.
+"""Checks the limits of the house: lines of a file and of a function, parameters, virtual functions
+of a seam, heads.
 
-Reads C++ with brackets matched and literals blanked; no compiler is needed. Prints one line per offence.
+Reads C++ with brackets matched and literals blanked; no compiler is needed. Prints one line per
+offence.
 """
 
 import re
@@ -19,13 +21,36 @@ FORBIDDEN_NAMES = {"util", "utils", "helper", "helpers", "common", "misc"}
 # The macros, and what they are made of.
 MACROS = re.compile(r"SKV_(CHECK|RETURN_IF_ERROR|ASSIGN_OR_RETURN(_\w+)?)$")
 
-# A name, its parameters, whatever may stand between them and the body, and the body's opening brace.
+# A name, its parameters, whatever may stand between them and the body, and the body's opening
+# brace.
 FUNCTION = re.compile(
-    r"(?P<name>~?[A-Za-z_]\w*(?:\s*<[^<>;{}()]*>)?(?:::~?[A-Za-z_]\w*)*|operator\s*[^\s\w(]{1,3}|operator\(\))\s*\(")
-NOT_FUNCTIONS = {"if", "for", "while", "switch", "catch", "return", "sizeof", "alignof", "decltype", "static_assert",
-                 "requires", "noexcept", "defined", "alignas", "__attribute__", "new", "delete", "throw", "assert"}
-TRAILER = re.compile(r"\s*(?:(?:noexcept\s*\([^()]*\)|(?:const|noexcept|override|final|mutable|try)\b|&&?|"
-                     r"->\s*[\w:<>,&*\s]+?(?=\{))\s*)*")
+    r"(?P<name>~?[A-Za-z_]\w*(?:\s*<[^<>;{}()]*>)?(?:::~?[A-Za-z_]\w*)*|operator\s*[^\s\w(]{1,3}|operator\(\))\s*\("
+)
+NOT_FUNCTIONS = {
+    "if",
+    "for",
+    "while",
+    "switch",
+    "catch",
+    "return",
+    "sizeof",
+    "alignof",
+    "decltype",
+    "static_assert",
+    "requires",
+    "noexcept",
+    "defined",
+    "alignas",
+    "__attribute__",
+    "new",
+    "delete",
+    "throw",
+    "assert",
+}
+TRAILER = re.compile(
+    r"\s*(?:(?:noexcept\s*\([^()]*\)|(?:const|noexcept|override|final|mutable|try)\b|&&?|"
+    r"->\s*[\w:<>,&*\s]+?(?=\{))\s*)*"
+)
 
 
 def matching(code, start, opening, closing):
@@ -52,7 +77,7 @@ def parameters_in(text):
 
 
 def skip_initializers(code, offset):
-    """Returns the offset of the body of a constructor whose member initialisers begin at `offset`, or -1."""
+    """Returns where the body of a constructor begins whose initialisers begin at `offset`, or -1."""
     while offset < len(code):
         item = re.compile(r"[\s,:]*[\w:]+(?:<[^;{}()]*>)?\s*([({])").match(code, offset)
         if not item:
@@ -68,7 +93,8 @@ def skip_initializers(code, offset):
 
 
 def functions(code):
-    """Yields (name, offset, parameter count, body start, body end) of the function definitions in blanked code."""
+    """Yields (name, offset, parameter count, body start, body end) of the function definitions in
+    blanked code."""
     for match in FUNCTION.finditer(code):
         name = match.group("name")
         if name in NOT_FUNCTIONS:
@@ -77,41 +103,53 @@ def functions(code):
         if closing < 0:
             continue
         after = TRAILER.match(code, closing + 1).end()
-        if code[after:after + 1] == ":" and code[after:after + 2] != "::":
+        if code[after : after + 1] == ":" and code[after : after + 2] != "::":
             after = skip_initializers(code, after + 1)
-        if after < 0 or code[after:after + 1] != "{":
+        if after < 0 or code[after : after + 1] != "{":
             continue
-        yield name, match.start(), parameters_in(code[match.end():closing]), after, matching(code, after, "{", "}")
+        yield name, match.start(), parameters_in(code[match.end() : closing]), after, matching(
+            code, after, "{", "}"
+        )
 
 
 def check_declarations(path, code, problems):
-    """Appends declarations in headers with too many parameters (definitions are checked where they stand)."""
-    pattern = re.compile(r"(?<![\w.>])([A-Z]\w*)\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)\s*(?:const|noexcept|override|"
-                         r"\s)*(?:= ?0)?;")
+    """Appends declarations with too many parameters (definitions are checked where they stand)."""
+    pattern = re.compile(
+        r"(?<![\w.>])([A-Z]\w*)\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)\s*(?:const|noexcept|override|"
+        r"\s)*(?:= ?0)?;"
+    )
     for match in pattern.finditer(code):
         count = parameters_in(match.group(2))
         if count > PARAMETERS:
-            problems.append(f"{path}:{line_of(code, match.start())}: {match.group(1)} has {count} parameters; "
-                            f"at most {PARAMETERS}, then a struct")
+            problems.append(
+                f"{path}:{line_of(code, match.start())}: {match.group(1)} has {count} parameters; "
+                f"at most {PARAMETERS}, then a struct"
+            )
 
 
 def check_virtuals(path, code, problems):
     """Appends classes with too many virtual functions."""
     for match in re.finditer(r"\b(?:class|struct)\s+(\w+)[^;{}()]*\{", code):
-        body = code[match.end():matching(code, match.end() - 1, "{", "}")]
+        body = code[match.end() : matching(code, match.end() - 1, "{", "}")]
         count = len(re.findall(r"\bvirtual\b(?!\s*~)", body))
         if count > VIRTUALS:
-            problems.append(f"{path}:{line_of(code, match.start())}: {match.group(1)} has {count} virtual functions; "
-                            f"at most {VIRTUALS}")
+            problems.append(
+                f"{path}:{line_of(code, match.start())}: {match.group(1)} has {count} virtual functions; "
+                f"at most {VIRTUALS}"
+            )
 
 
 def check_head(path, text, problems):
-    """Appends a file whose first lines are not the licence tag and a sentence that says what it does."""
+    """Appends a file whose first lines are not the licence tag and what the file does."""
     lines = text.split("\n", 2)
     if lines[0] != "// SPDX-License-Identifier: Apache-2.0":
-        problems.append(f"{path}:1: the first line must be '// SPDX-License-Identifier: Apache-2.0'")
+        problems.append(
+            f"{path}:1: the first line must be '// SPDX-License-Identifier: Apache-2.0'"
+        )
     elif len(lines) < 2 or not re.match(r"// [A-Z][a-z]+s\b", lines[1]):
-        problems.append(f"{path}:2: the second line must start with a verb ('// Maps ...'), not: {lines[1][:40]}")
+        problems.append(
+            f"{path}:2: the second line must start with a verb ('// Maps ...'), not: {lines[1][:40]}"
+        )
     if path.suffix == ".h" and "#pragma once" not in text:
         problems.append(f"{path}: a header needs #pragma once")
 
@@ -132,16 +170,22 @@ def check_file(path, problems):
         if length > FUNCTION_LINES:
             problems.append(f"{where}: {name} has {length} lines; at most {FUNCTION_LINES}")
         if count > PARAMETERS and not re.match(r"[A-Z0-9_]+$", name):
-            problems.append(f"{where}: {name} has {count} parameters; at most {PARAMETERS}, then a struct")
+            problems.append(
+                f"{where}: {name} has {count} parameters; at most {PARAMETERS}, then a struct"
+            )
     check_declarations(path, code, problems)
     check_virtuals(path, code, problems)
     check_head(path, text, problems)
     if set(re.split(r"[_\W]", path.stem)) & FORBIDDEN_NAMES:
-        problems.append(f"{path}: a unit is named after its job, not {', '.join(sorted(FORBIDDEN_NAMES))}")
+        problems.append(
+            f"{path}: a unit is named after its job, not {', '.join(sorted(FORBIDDEN_NAMES))}"
+        )
     for match in re.finditer(r"^\s*#\s*define\s+(\w+)", code, re.MULTILINE):
         if not MACROS.match(match.group(1)) and path.parts[0] in ("src", "include"):
-            problems.append(f"{path}:{line_of(code, match.start(1))}: the macros are SKV_CHECK, SKV_RETURN_IF_ERROR "
-                            f"and SKV_ASSIGN_OR_RETURN; no {match.group(1)}")
+            problems.append(
+                f"{path}:{line_of(code, match.start(1))}: the macros are SKV_CHECK, SKV_RETURN_IF_ERROR "
+                f"and SKV_ASSIGN_OR_RETURN; no {match.group(1)}"
+            )
 
 
 def main():

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs clang-tidy over src with the checks of .clang-tidy: check_tidy.py BUILD_DIRECTORY [file ...]
 
-Files are checked side by side on all cores. A file whose text and own headers were clean before is not checked
-again: the verdicts lie in BUILD_DIRECTORY/tidy under a hash of everything of ours that the file may include.
+Files are checked side by side on all cores. A file whose text and own headers were clean before is
+not checked again: the verdicts lie in BUILD_DIRECTORY/tidy under a hash of everything of ours that
+the file may include.
 """
 
 import concurrent.futures
@@ -30,7 +31,9 @@ def find_tidy():
 
 def shared_digest(tidy):
     """Hashes what every verdict depends on: the tool, the checks and all our headers."""
-    digest = hashlib.sha256(subprocess.run([tidy, "--version"], check=True, capture_output=True).stdout)
+    digest = hashlib.sha256(
+        subprocess.run([tidy, "--version"], check=True, capture_output=True).stdout
+    )
     digest.update(read(".clang-tidy").encode())
     for path in cpp_files("include", "src"):
         if path.suffix == ".h":
@@ -42,7 +45,14 @@ def check(tidy, build, path, verdict):
     """Checks one file and returns what clang-tidy found, or an empty text."""
     if verdict.exists():
         return ""
-    command = [tidy, "--quiet", "-p", str(build), "--extra-arg=-Wno-unknown-warning-option", str(ROOT / path)]
+    command = [
+        tidy,
+        "--quiet",
+        "-p",
+        str(build),
+        "--extra-arg=-Wno-unknown-warning-option",
+        str(ROOT / path),
+    ]
     finished = subprocess.run(command, check=False, capture_output=True, text=True)
     if finished.returncode == 0:
         verdict.touch()
@@ -56,10 +66,13 @@ def main():
         print(__doc__, file=sys.stderr)
         return 2
     build = pathlib.Path(sys.argv[1])
-    compiled = {pathlib.Path(entry["file"]).resolve() for entry in json.loads(
-        (build / "compile_commands.json").read_text(encoding="utf-8"))}
+    compiled = {
+        pathlib.Path(entry["file"]).resolve()
+        for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
+    }
     paths = [pathlib.Path(name).resolve().relative_to(ROOT) for name in sys.argv[2:]] or [
-        path for path in cpp_files("src") if path.suffix == ".cpp"]
+        path for path in cpp_files("src") if path.suffix == ".cpp"
+    ]
     paths = [path for path in paths if (ROOT / path).resolve() in compiled]
     tidy, verdicts = find_tidy(), build / "tidy"
     verdicts.mkdir(exist_ok=True)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Downloads one file of one package at an exact version, through pip and whatever index pip is configured for.
+"""Downloads one file of one package at an exact version, through pip and whatever index pip is
+configured for.
 
-pip's own finder and session locate and stream the file, so that nothing of the package is built or run. Should
-pip's insides have changed, the plain `pip download` command is used instead. The caller checks the SHA-256.
+pip's own finder and session locate and stream the file, so that nothing of the package is built or
+run. Should pip's insides have changed, the plain `pip download` command is used instead. The caller
+checks the SHA-256.
 """
 
 import contextlib
@@ -15,8 +17,10 @@ import time
 
 from setup_cache import StepFailed, say
 
-REMEDY = ("check the network and pip's configuration (`pip config list`, PIP_* variables); with the file at hand, "
-          "give it by the variable that `make help` names")
+REMEDY = (
+    "check the network and pip's configuration (`pip config list`, PIP_* variables); with the file "
+    "at hand, give it by the variable that `make help` names"
+)
 
 
 def ensure_pip():
@@ -24,15 +28,23 @@ def ensure_pip():
     if importlib.util.find_spec("pip") is not None:
         return
     system_python = "/usr/bin/python3"
-    has_pip = subprocess.run([system_python, "-c", "import pip"], check=False, capture_output=True).returncode == 0
+    has_pip = (
+        subprocess.run(
+            [system_python, "-c", "import pip"], check=False, capture_output=True
+        ).returncode
+        == 0
+    )
     if not has_pip or sys.executable == system_python:
-        raise StepFailed("finding pip", f"neither {sys.executable} nor {system_python} has pip",
-                         "install it (`apt-get install python3-pip`)")
+        raise StepFailed(
+            "finding pip",
+            f"neither {sys.executable} nor {system_python} has pip",
+            "install it (`apt-get install python3-pip`)",
+        )
     raise SystemExit(subprocess.run([system_python, *sys.argv], check=False).returncode)
 
 
 class Progress:
-    """Shows how much of a download has come: a moving line on a terminal, a line per quarter elsewhere."""
+    """Shows how much of a download has come: a moving line on a terminal, else a line per quarter."""
 
     def __init__(self, name, total):
         self.name, self.total, self.done = name, total, 0
@@ -53,7 +65,11 @@ class Progress:
     def close(self):
         """Ends the moving line."""
         if self.terminal:
-            print(f"\r[setup] {self.name}: {self.done / 1e6:.0f} MB          ", file=sys.stderr, flush=True)
+            print(
+                f"\r[setup] {self.name}: {self.done / 1e6:.0f} MB          ",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 def stream_link(session, link, target):
@@ -62,7 +78,9 @@ def stream_link(session, link, target):
         shutil.copyfile(link.file_path, target)
         return
     address = link.url_without_fragment
-    with contextlib.closing(session.get(address, stream=True, headers={"Accept-Encoding": "identity"})) as response:
+    with contextlib.closing(
+        session.get(address, stream=True, headers={"Accept-Encoding": "identity"})
+    ) as response:
         response.raise_for_status()
         progress = Progress(link.filename, int(response.headers.get("Content-Length", 0)))
         with open(target, "wb") as handle:
@@ -81,10 +99,14 @@ def fetch_with_finder(package, version, source, folder):
     options, _ = command.parse_args(["--no-deps", *choice, f"{package}=={version}"])
     with command.main_context():
         session = command.get_default_session(options)
-        finder = command._build_package_finder(options=options, session=session)  # pylint: disable=protected-access
+        finder = command._build_package_finder(
+            options=options, session=session
+        )  # pylint: disable=protected-access
         candidates = [c for c in finder.find_all_candidates(package) if str(c.version) == version]
         if not candidates:
-            raise LookupError(f"the index has no {'source' if source else 'wheel'} of {package} {version}")
+            raise LookupError(
+                f"the index has no {'source' if source else 'wheel'} of {package} {version}"
+            )
         link = candidates[-1].link
         target = folder / link.filename
         stream_link(session, link, target)
@@ -92,26 +114,43 @@ def fetch_with_finder(package, version, source, folder):
 
 
 def fetch_with_command(package, version, source, folder):
-    """Returns the file that `pip download` brings, which may build the metadata of a source archive."""
+    """Returns the file that `pip download` brings; it may build a source archive's metadata."""
     choice = ["--no-binary", package] if source else ["--only-binary", package]
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", *choice, "--dest", str(folder),
-               f"{package}=={version}"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--no-deps",
+        *choice,
+        "--dest",
+        str(folder),
+        f"{package}=={version}",
+    ]
     finished = subprocess.run(command, check=False, stdout=sys.stderr.fileno())
     files = [path for path in folder.iterdir() if path.is_file()]
     if finished.returncode != 0 or len(files) != 1:
-        raise StepFailed(f"downloading {package} {version}", f"pip ended with status {finished.returncode}", REMEDY)
+        raise StepFailed(
+            f"downloading {package} {version}",
+            f"pip ended with status {finished.returncode}",
+            REMEDY,
+        )
     return files[0]
 
 
 def fetch(package, version, folder, source=False):
-    """Returns the path of the package's wheel (or source archive) in `folder`, an existing empty directory."""
+    """Returns the path of the package's wheel (or source archive) in `folder`, an existing empty
+    directory."""
     folder = pathlib.Path(folder)
     ensure_pip()
     say(f"downloading {package} {version}")
     try:
         return fetch_with_finder(package, version, source, folder)
     except Exception as failure:  # pylint: disable=broad-except  # pip's insides promise nothing
-        say(f"pip's finder did not deliver ({type(failure).__name__}: {failure}); trying `pip download`")
+        say(
+            f"pip's finder did not deliver ({type(failure).__name__}: {failure}); "
+            "trying `pip download`"
+        )
     for leftover in folder.iterdir():
         leftover.unlink()
     return fetch_with_command(package, version, source, folder)

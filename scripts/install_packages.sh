@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian packages that a job needs and does nothing when all are there: install_packages.sh [tests|checks]
+# Installs the Debian packages that a job needs and does nothing when all are there:
+# install_packages.sh [tests|checks]
 #
-# Without an argument those of the build; `tests` adds the prose that quality is measured on, `checks` the code checkers.
+# Without an argument those of the build; `tests` adds the prose that quality is measured on,
+# `checks` the code checkers.
 set -euo pipefail
 
 readonly BUILD_PACKAGES=(
-  ca-certificates cmake g++ libbenchmark-dev libcli11-dev libfmt-dev libgmock-dev libgtest-dev libspdlog-dev
-  libssl-dev libxxhash-dev libzstd-dev make ninja-build nlohmann-json3-dev pkg-config python3 python3-pip
+  ca-certificates cmake g++ libbenchmark-dev libcli11-dev libfmt-dev libgmock-dev libgtest-dev
+  libspdlog-dev libssl-dev libxxhash-dev libzstd-dev make ninja-build nlohmann-json3-dev pkg-config
+  python3 python3-pip
 )
 readonly TEST_PACKAGES=(debian-policy)
 readonly CHECK_PACKAGES=(clang clang-format clang-tidy libclang-rt-dev)
@@ -26,7 +29,7 @@ case "${1:-}" in
 esac
 
 if ! command -v dpkg-query >/dev/null; then
-  echo "[setup] not a Debian system: taking it that these packages' equivalents are installed: ${wanted[*]}" >&2
+  echo "[setup] not a Debian system; the equivalents of these must be there: ${wanted[*]}" >&2
   exit 0
 fi
 
@@ -49,8 +52,9 @@ fi
 echo "[setup] installing ${#missing[@]} packages: ${missing[*]}" >&2
 apt() {
   # Small images drop all of /usr/share/doc; the prose for the tests lies there.
+  local prose_option='--path-include=/usr/share/doc/debian-policy/*'
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 \
-    -o Dpkg::Use-Pty=0 -o 'DPkg::Options::=--path-include=/usr/share/doc/debian-policy/*' "$@" >/dev/null
+    -o Dpkg::Use-Pty=0 -o "DPkg::Options::=$prose_option" "$@" >/dev/null
 }
 apt update || echo "[setup] the package lists could not be refreshed; trying with those at hand" >&2
 apt install --yes --no-install-recommends "${missing[@]}" ||

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs every micro-benchmark program of a build directory, one after the other: scripts/run_benches.sh BUILD_DIRECTORY
+# Runs every micro-benchmark program of a build directory, one after the other:
+# scripts/run_benches.sh BUILD_DIRECTORY
 set -euo pipefail
 
 directory="${1:?usage: scripts/run_benches.sh BUILD_DIRECTORY}/benches"

@@ -4,8 +4,9 @@
 
 Usage: run_tests.py BUILD_DIRECTORY [ctest arguments]
 
-ctest knows programs; a GoogleTest program reports its cases in test-results/<program>.xml. A program that fails
-without saying which case did (a crash, a time-out) counts as one failure, as do tests that are no GoogleTest.
+ctest knows programs; a GoogleTest program reports its cases in test-results/<program>.xml. A
+program that fails without saying which case did (a crash, a time-out) counts as one failure, as do
+tests that are no GoogleTest.
 """
 
 import os
@@ -37,7 +38,9 @@ class Count:
             elif skipped is not None or case.get("result") == "skipped":
                 self.skipped += 1
                 message = (skipped.get("message") if skipped is not None else "") or ""
-                self.skip_reasons.append(f"skipped {name}: {' '.join(message.split()) or 'no reason given'}")
+                self.skip_reasons.append(
+                    f"skipped {name}: {' '.join(message.split()) or 'no reason given'}"
+                )
             elif case.get("status") == "run":
                 self.passed += 1
         self.failed += failed
@@ -45,11 +48,14 @@ class Count:
 
     def line(self):
         """Returns the closing line."""
-        return f"{self.passed} passed, {self.failed} failed" + (f", {self.skipped} skipped" if self.skipped else "")
+        return f"{self.passed} passed, {self.failed} failed" + (
+            f", {self.skipped} skipped" if self.skipped else ""
+        )
 
 
 def environment():
-    """Returns the environment of the tests: where models lie; sanitizers stop at the first finding and say where."""
+    """Returns the environment of the tests: where models lie; sanitizers stop at the first finding and
+    say where."""
     result = dict(os.environ)
     result.setdefault("SWIFTKV_TEST_MODELS", str(cache_root() / "models"))
     result.setdefault("UBSAN_OPTIONS", "print_stacktrace=1:halt_on_error=1")
@@ -58,7 +64,7 @@ def environment():
 
 
 def main():
-    """Runs the tests, prints the count, and returns 0 only if something passed and nothing failed."""
+    """Runs the tests, prints the count, returns 0 only if something passed and nothing failed."""
     if len(sys.argv) < 2:
         print(__doc__, file=sys.stderr)
         return 2
@@ -67,8 +73,17 @@ def main():
     shutil.rmtree(results, ignore_errors=True)
     report = results / "ctest.xml"
     results.mkdir(parents=True)
-    command = ["ctest", "--test-dir", str(build), "--output-on-failure", "--output-junit", str(report.absolute()),
-               "--parallel", str(len(os.sched_getaffinity(0))), *sys.argv[2:]]
+    command = [
+        "ctest",
+        "--test-dir",
+        str(build),
+        "--output-on-failure",
+        "--output-junit",
+        str(report.absolute()),
+        "--parallel",
+        str(len(os.sched_getaffinity(0))),
+        *sys.argv[2:],
+    ]
     finished = subprocess.run(command, check=False, env=environment())
 
     count = Count()

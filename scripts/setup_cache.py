@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds what the set-up steps share: where the cache is, errors that name their step, locks, atomic moves.
+"""Holds what the set-up steps share: where the cache is, errors that name their step, locks,
+atomic moves.
 
-Everything that the set-up fetches or builds outside the build directory lies under cache_root(). A thing there
-is complete as soon as it exists under its final name: it is made under a temporary name and renamed.
+Everything that the set-up fetches or builds outside the build directory lies under cache_root(). A
+thing there is complete as soon as it exists under its final name: it is made under a temporary name
+and renamed.
 """
 
 import contextlib
@@ -38,7 +40,7 @@ def say(message):
 
 @contextlib.contextmanager
 def locked(name):
-    """Lets one process at a time make the thing `name`; a second one waits and then finds it made."""
+    """Lets one process at a time make the thing `name`; a second one waits and finds it made."""
     folder = cache_root() / "locks"
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / name, "w", encoding="utf-8") as handle:
@@ -52,7 +54,7 @@ def locked(name):
 
 @contextlib.contextmanager
 def fresh_directory(final):
-    """Yields a temporary directory beside `final` and renames it to `final` if the block succeeds."""
+    """Yields a temporary directory beside `final`, renamed to `final` if the block succeeds."""
     final.parent.mkdir(parents=True, exist_ok=True)
     working = pathlib.Path(tempfile.mkdtemp(prefix=f".{final.name}.", dir=final.parent))
     try:
@@ -93,8 +95,11 @@ def run_step(step):
     except StepFailed as failure:
         print(f"[setup] {failure}", file=sys.stderr)
     except OSError as failure:
-        print(f"[setup] the set-up failed: {failure}\n  what to do: make sure that {cache_root()} is writable and "
-              "has 1 GB free, or name another directory in SWIFTKV_CACHE_DIR", file=sys.stderr)
+        print(
+            f"[setup] the set-up failed: {failure}\n  what to do: make sure that {cache_root()} is "
+            "writable and has 1 GB free, or name another directory in SWIFTKV_CACHE_DIR",
+            file=sys.stderr,
+        )
     except KeyboardInterrupt:
         print("[setup] interrupted; run the same command again to go on", file=sys.stderr)
     return 1

@@ -9,7 +9,9 @@ FOLDERS = ("src", "include", "tests", "benches", "cmake")
 
 _TOKEN = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"(?P<tag>[^()\s\\]{0,16})\(.*?\)(?P=tag)"|"(?:\\.|[^"\\\n])*"'
-    r"|(?<![0-9a-zA-Z_])'(?:\\.|[^'\\\n])+'", re.DOTALL)
+    r"|(?<![0-9a-zA-Z_])'(?:\\.|[^'\\\n])+'",
+    re.DOTALL,
+)
 
 
 def cpp_files(*folders):

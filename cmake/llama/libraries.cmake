@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Trims llama-common to chat templates, grammars and sampling, and installs libraries and headers.
 #
-# What is dropped reads command lines, downloads models or talks to terminals; nothing of that may run inside
-# a library. Compiled in batches because every file of it includes the same large headers.
+# What is dropped reads command lines, downloads models or talks to terminals; nothing of that may
+# run inside a library. Compiled in batches because every file of it includes the same large
+# headers.
 
 set(dropped arg console debug download hf-cache imatrix-loader llguidance preset subproc)
 get_target_property(sources llama-common SOURCES)
@@ -21,8 +22,9 @@ set_target_properties(llama-common PROPERTIES
 # json.cpp instantiates the JSON library by itself; it is the longest file and best alone.
 set_source_files_properties("${SWIFTKV_LLAMA_SOURCE}/common/json.cpp"
   TARGET_DIRECTORY llama-common PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-# Nothing of it runs once per token, nor does libllama but for the files below: the kernels are in ggml, and what
-# libllama does itself is build graphs, which takes microseconds. So compile time counts for more than speed.
+# Nothing of it runs once per token, nor does libllama but for the files below: the kernels are in
+# ggml, and what libllama does itself is build graphs, which takes microseconds. So compile time
+# counts for more than speed.
 target_compile_options(llama-common PRIVATE -O1)
 target_compile_options(llama PRIVATE -O1)
 foreach(name llama-grammar llama-sampler llama-vocab unicode)
@@ -48,8 +50,8 @@ file(GLOB jinja_headers "${SWIFTKV_LLAMA_SOURCE}/common/jinja/*.h")
 install(FILES ${jinja_headers} DESTINATION include/llama-common/jinja)
 install(FILES "${SWIFTKV_LLAMA_SOURCE}/LICENSE" DESTINATION share/licenses/llama.cpp)
 
-# The OpenMP runtime that the archives were compiled for: whoever links them needs the same one, also with
-# another compiler.
+# The OpenMP runtime that the archives were compiled for: whoever links them needs the same one,
+# also with another compiler.
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/openmp_runtime.cmake"
   "set(SWIFTKV_LLAMA_OPENMP \"${OpenMP_CXX_LIBRARIES}\")\n")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Builds and installs llama.cpp's own programs, so that they can be measured beside ours on equal flags.
+# Builds and installs llama.cpp's own programs, so that they can be measured beside ours on equal
+# flags.
 
 set(peers llama-bench llama-server llama-cli llama-completion llama-quantize llama-perplexity
     llama-batched-bench)
