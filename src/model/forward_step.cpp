@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Implements the bridge between the graph's nodes and cache and attention.
+#include "model/forward_step.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/check.h"
+#include "base/status_macros.h"
+
+namespace swiftkv {
+namespace {
+
+bool SameShape(const AttentionShape& a, const AttentionShape& b) {
+  return a.num_heads == b.num_heads && a.num_kv_heads == b.num_kv_heads && a.window == b.window;
+}
+
+}  // namespace
+
+void ForwardStep::FreeScratch::operator()(std::byte* memory) const { std::free(memory); }
+
+ForwardStep::ForwardStep(const DecoderSpec& spec, const AttentionBackend& backend)
+    : head_dim_(spec.head_dim), backend_(backend) {
+  layers_.resize(spec.layers.size());
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    AttentionShape shape;
+    shape.num_heads = spec.layers[i].num_heads;
+    shape.num_kv_heads = spec.layers[i].kv_heads;
+    shape.head_dim = spec.head_dim;
+    shape.scale = spec.attention_scale;
+    shape.softcap = spec.attention_softcap;
+    shape.window = spec.layers[i].window;
+    const auto found = std::find_if(groups_.begin(), groups_.end(), [&](const Group& group) {
+      return SameShape(group.shape, shape);
+    });
+    layers_[i].group = static_cast<std::size_t>(found - groups_.begin());
+    if (found == groups_.end()) groups_.push_back({shape, nullptr});
+  }
+}
+
+Status ForwardStep::Prepare(KvCache* cache, const ModelBatch& batch) {
+  SKV_CHECK(cache->num_layers() == static_cast<int>(layers_.size()),
+            "the cache is another model's");
+  cache_ = cache;
+  slices_.assign(batch.slices.begin(), batch.slices.end());
+  needs_merge_ = false;
+  for (Group& group : groups_) group.plan = nullptr;
+  std::size_t scratch = 0;
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    CollectRuns(static_cast<int>(i), batch);
+    Group& group = groups_[layers_[i].group];
+    if (group.plan != nullptr) continue;
+    SKV_RETURN_IF_ERROR(backend_.Serves(group.shape, layers_[i].runs.front().format));
+    group.plan = backend_.Plan(BatchOf(static_cast<int>(i)));
+    needs_merge_ = needs_merge_ || group.plan->needs_merge();
+    scratch = std::max(scratch, group.plan->scratch_bytes());
+  }
+  return EnsureScratch(scratch);
+}
+
+void ForwardStep::CollectRuns(int layer, const ModelBatch& batch) {
+  Layer& target = layers_[static_cast<std::size_t>(layer)];
+  target.runs.clear();
+  target.sequences.clear();
+  run_ends_.clear();
+  for (const BatchSlice& slice : batch.slices) {
+    cache_->AppendRuns(slice.sequence, layer, slice.num_rows, &target.runs);
+    run_ends_.push_back(target.runs.size());
+  }
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < batch.slices.size(); ++i) {
+    const BatchSlice& slice = batch.slices[i];
+    AttentionSequence sequence;
+    sequence.runs = std::span(target.runs).subspan(begin, run_ends_[i] - begin);
+    sequence.first_row = slice.first_row;
+    sequence.num_rows = slice.num_rows;
+    sequence.first_position = slice.first_position;
+    target.sequences.push_back(sequence);
+    begin = run_ends_[i];
+  }
+}
+
+AttentionBatch ForwardStep::BatchOf(int layer) const {
+  const Layer& source = layers_[static_cast<std::size_t>(layer)];
+  AttentionBatch batch;
+  batch.shape = groups_[source.group].shape;
+  batch.sequences = source.sequences;
+  return batch;
+}
+
+Status ForwardStep::EnsureScratch(std::size_t bytes) {
+  constexpr std::size_t kAlignment = 64;
+  if (bytes <= scratch_size_) return Status::Ok();
+  const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  scratch_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded)));
+  scratch_size_ = scratch_ == nullptr ? 0 : rounded;
+  if (scratch_ != nullptr) return Status::Ok();
+  return Status::ResourceExhausted("not enough memory for the scratch of attention, in bytes: " +
+                                   std::to_string(rounded));
+}
+
+// Work is cut into (slice, head, stretch of tokens); stretches begin at multiples of a page's
+// tokens, so that two threads never write into one page. One call of StoreRows takes one stride
+// for K and V, so that where theirs differ tokens go one by one.
+void ForwardStep::Store(int layer, const ComputedKv& kv, int thread, int num_threads) const {
+  const std::int64_t stretch = kv.key_stride == kv.value_stride ? 4 * kPageTokens : 1;
+  const int kv_heads = groups_[layers_[static_cast<std::size_t>(layer)].group].shape.num_kv_heads;
+  int item = 0;
+  for (const BatchSlice& slice : slices_) {
+    const std::int64_t end = slice.first_position + slice.num_rows;
+    for (std::int64_t from = slice.first_position; from < end;) {
+      const std::int64_t to = std::min(end, (from / stretch + 1) * stretch);
+      const auto row = static_cast<std::size_t>(slice.first_row + (from - slice.first_position));
+      for (int head = 0; head < kv_heads; ++head, ++item) {
+        if (item % num_threads != thread) continue;
+        KvRows rows;
+        rows.sequence = slice.sequence;
+        rows.layer = layer;
+        rows.first_position = from;
+        rows.num_tokens = static_cast<int>(to - from);
+        rows.first_head = head;
+        rows.end_head = head + 1;
+        rows.keys = kv.keys + row * kv.key_stride;
+        rows.values = kv.values + row * kv.value_stride;
+        rows.token_stride = kv.key_stride;
+        cache_->StoreRows(rows);
+      }
+      from = to;
+    }
+  }
+}
+
+void ForwardStep::Attend(int layer, const float* q, float* out, AttentionTeam team) const {
+  AttentionBatch batch = BatchOf(layer);
+  batch.q = q;
+  batch.out = out;
+  team.scratch = scratch_.get();
+  backend_.Partial(batch, *groups_[layers_[static_cast<std::size_t>(layer)].group].plan, team);
+}
+
+void ForwardStep::Merge(int layer, const float* q, float* out, AttentionTeam team) const {
+  const AttentionPlan& plan = *groups_[layers_[static_cast<std::size_t>(layer)].group].plan;
+  if (!plan.needs_merge()) return;
+  AttentionBatch batch = BatchOf(layer);
+  batch.q = q;
+  batch.out = out;
+  team.scratch = scratch_.get();
+  backend_.Merge(batch, plan, team);
+}
+
+}  // namespace swiftkv

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prepares what one forward pass asks of cache and attention, layer by layer, before it runs.
+//
+// Owner: the model. Prepare() runs on the owner's thread; while the graph computes, Store(),
+// Attend() and Merge() are called by every thread of ggml's team with (thread, num_threads), one
+// layer after the other with a barrier between the three. Vectors keep their capacity from step to
+// step.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "model/decoder_spec.h"
+#include "model/model_batch.h"
+#include "swiftkv/attention.h"
+#include "swiftkv/kv_cache.h"
+#include "swiftkv/status.h"
+
+namespace swiftkv {
+
+// K and V of a layer as the graph computed them.
+struct ComputedKv {
+  const float* keys = nullptr;    // [rows, key_stride]: head h's row starts at h * head_dim
+  const float* values = nullptr;  // [rows, value_stride]
+  std::size_t key_stride = 0;     // floats between two rows
+  std::size_t value_stride = 0;
+};
+
+class ForwardStep {
+ public:
+  ForwardStep(const DecoderSpec& spec, const AttentionBackend& backend);
+
+  // Collects the runs of every layer and plans attention once for each group of equal layers.
+  // Errors: Unsupported where the backend does not serve the cache's format; ResourceExhausted for
+  // scratch.
+  Status Prepare(KvCache* cache, const ModelBatch& batch);
+
+  // Whether any layer's partial results need Merge().
+  bool needs_merge() const { return needs_merge_; }
+  std::size_t scratch_bytes() const { return scratch_size_; }
+
+  void Store(int layer, const ComputedKv& kv, int thread, int num_threads) const;
+  void Attend(int layer, const float* q, float* out, AttentionTeam team) const;
+  void Merge(int layer, const float* q, float* out, AttentionTeam team) const;
+
+ private:
+  struct Group {
+    AttentionShape shape;
+    std::unique_ptr<AttentionPlan> plan;
+  };
+  struct Layer {
+    std::size_t group = 0;
+    std::vector<PageRun> runs;                 // of all slices
+    std::vector<AttentionSequence> sequences;  // one per slice; spans into runs
+  };
+
+  void CollectRuns(int layer, const ModelBatch& batch);
+  AttentionBatch BatchOf(int layer) const;
+  Status EnsureScratch(std::size_t bytes);
+
+  struct FreeScratch {
+    void operator()(std::byte* memory) const;
+  };
+
+  int head_dim_;
+  const AttentionBackend& backend_;
+  std::vector<Group> groups_;
+  std::vector<Layer> layers_;
+  KvCache* cache_ = nullptr;
+  std::vector<BatchSlice> slices_;
+  std::vector<std::size_t> run_ends_;  // Prepare's: of each slice in Layer::runs
+  bool needs_merge_ = false;
+  std::unique_ptr<std::byte, FreeScratch> scratch_;  // aligned to 64
+  std::size_t scratch_size_ = 0;
+};
+
+}  // namespace swiftkv

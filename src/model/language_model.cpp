@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Implements loading and forward passes of a model.
+#include "model/language_model.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "model/architecture.h"
+#include "model/decoder_weights.h"
+#include "model/fingerprint.h"
+#include "model/forward_step.h"
+#include "model/gguf_file.h"
+#include "model/graph_runner.h"
+#include "model/llama_guard.h"
+#include "model/thread_count.h"
+#include "model/tokenizer_metadata.h"
+#include "model/weight_store.h"
+#include "swiftkv/attention.h"
+
+namespace swiftkv {
+namespace {
+
+constexpr int kMaxThreads = 512;   // ggml's limit
+constexpr int kMaxRows = 1 << 16;  // of one Forward
+
+Status CheckOptions(const ModelOptions& options) {
+  if (options.threads < 0 || options.threads > kMaxThreads) {
+    return Status::InvalidArgument("threads must lie in [0, " + std::to_string(kMaxThreads) +
+                                   "] (0: all cores), not " + std::to_string(options.threads));
+  }
+  if (options.max_batch_rows < 1 || options.max_batch_rows > kMaxRows) {
+    return Status::InvalidArgument("rows of a step must lie in [1, " + std::to_string(kMaxRows) +
+                                   "], not " + std::to_string(options.max_batch_rows));
+  }
+  return Status::Ok();
+}
+
+Result<DecoderSpec> DescribeFile(const GgufFile& file, int context) {
+  SKV_ASSIGN_OR_RETURN(const std::string name, file.RequireString("general.architecture"));
+  auto architecture = FindArchitecture(name);
+  if (!architecture.ok()) return file.Unsupported(architecture.status().message());
+  DecodeLimits limits;
+  limits.context = context;
+  return (*architecture)->Describe(file, limits);
+}
+
+}  // namespace
+
+struct LanguageModel::State {
+  Status LoadWeights(const GgufFile& file, const ModelOptions& options,
+                     const ProgressCallback& progress);
+  Status CheckBatch(const KvCache& cache, const ModelBatch& batch) const;
+  void WriteInputs(const ModelBatch& batch, DecoderGraph* graph) const;
+
+  DecoderSpec spec;
+  int context = 0;
+  int threads = 0;
+  int max_batch_rows = 0;
+  std::string fingerprint;
+
+  DecoderWeights weights;  // tensors owned by `store`
+  std::unique_ptr<WeightStore> store;
+  std::unique_ptr<AttentionBackend> backend;
+  std::unique_ptr<ForwardStep> step;
+  std::vector<LayerHook> hooks;
+  std::unique_ptr<GraphRunner> runner;
+};
+
+Status LanguageModel::State::LoadWeights(const GgufFile& file, const ModelOptions& options,
+                                         const ProgressCallback& progress) {
+  const std::vector<WeightSlot> slots = ListWeights(spec, &weights);
+  WeightOptions weight_options;
+  weight_options.use_extra_buffers = options.use_repacked_weights;
+  weight_options.progress = progress;
+  SKV_ASSIGN_OR_RETURN(store, WeightStore::Load(file, slots, weight_options));
+  return Status::Ok();
+}
+
+Result<std::unique_ptr<LanguageModel>> LanguageModel::Load(const ModelOptions& options,
+                                                           const ProgressCallback& progress) {
+  SKV_RETURN_IF_ERROR(CheckOptions(options));
+  const LlamaGuard guard;  // keeps ggml from printing while it reads the file
+  auto state = std::make_unique<State>();
+  SKV_ASSIGN_OR_RETURN(state->backend,
+                       MakeAttentionBackend(options.attention_backend, options.isa));
+  SKV_ASSIGN_OR_RETURN(const auto file, GgufFile::Open(options.path));
+  SKV_ASSIGN_OR_RETURN(state->spec, DescribeFile(*file, options.context));
+  SKV_RETURN_IF_ERROR(CheckTokenizerMetadata(*file));
+  state->context = options.context > 0 ? options.context : state->spec.context_length;
+  state->threads = options.threads > 0 ? options.threads : AvailableCores();
+  state->max_batch_rows = std::min(options.max_batch_rows, state->context);
+  SKV_ASSIGN_OR_RETURN(state->fingerprint, ModelFingerprint(*file));
+  SKV_RETURN_IF_ERROR(state->LoadWeights(*file, options, progress));
+  state->step = std::make_unique<ForwardStep>(state->spec, *state->backend);
+  for (int i = 0; i < static_cast<int>(state->spec.layers.size()); ++i) {
+    state->hooks.push_back({state->step.get(), i, state->spec.head_dim});
+  }
+  SKV_ASSIGN_OR_RETURN(state->runner,
+                       GraphRunner::Create({state->spec, state->weights, state->hooks},
+                                           state->threads, state->max_batch_rows));
+  return std::unique_ptr<LanguageModel>(new LanguageModel(std::move(state)));
+}
+
+LanguageModel::LanguageModel(std::unique_ptr<State> state) : state_(std::move(state)) {}
+LanguageModel::~LanguageModel() = default;
+
+const DecoderSpec& LanguageModel::spec() const { return state_->spec; }
+int LanguageModel::context() const { return state_->context; }
+int LanguageModel::threads() const { return state_->threads; }
+int LanguageModel::max_batch_rows() const { return state_->max_batch_rows; }
+const std::string& LanguageModel::fingerprint() const { return state_->fingerprint; }
+
+std::vector<LayerShape> LanguageModel::layer_shapes() const {
+  std::vector<LayerShape> shapes;
+  for (const DecoderLayerSpec& layer : state_->spec.layers) {
+    shapes.push_back({layer.kv_heads, state_->spec.head_dim, layer.window});
+  }
+  return shapes;
+}
+
+ModelMemory LanguageModel::memory() const {
+  ModelMemory memory;
+  memory.mapped_weights_bytes = state_->store->mapped_bytes();
+  memory.repacked_weights_bytes = state_->store->private_bytes();
+  memory.activation_bytes = state_->runner->memory_bytes() + state_->step->scratch_bytes();
+  return memory;
+}
+
+Status LanguageModel::State::CheckBatch(const KvCache& cache, const ModelBatch& batch) const {
+  const auto rows = static_cast<std::int64_t>(batch.tokens.size());
+  if (rows < 1 || rows > max_batch_rows) {
+    return Status::InvalidArgument("a step takes 1 to " + std::to_string(max_batch_rows) +
+                                   " rows, not " + std::to_string(rows));
+  }
+  for (const TokenId token : batch.tokens) {
+    if (token < 0 || token >= spec.vocab_size) {
+      return Status::InvalidArgument("token ids lie in [0, " + std::to_string(spec.vocab_size) +
+                                     "), not " + std::to_string(token));
+    }
+  }
+  std::int64_t next_row = 0;
+  for (const BatchSlice& slice : batch.slices) {
+    SKV_CHECK(slice.first_row == next_row && slice.num_rows > 0, "slices leave gaps");
+    SKV_CHECK(slice.num_outputs >= 0 && slice.num_outputs <= slice.num_rows);
+    SKV_CHECK(slice.first_position == cache.Length(slice.sequence), "rows follow the cache");
+    if (slice.first_position + slice.num_rows > context) {
+      return Status::InvalidArgument("a sequence holds at most the context's " +
+                                     std::to_string(context) + " tokens, not " +
+                                     std::to_string(slice.first_position + slice.num_rows));
+    }
+    next_row += slice.num_rows;
+  }
+  SKV_CHECK(next_row == rows, "slices cover every row");
+  return Status::Ok();
+}
+
+void LanguageModel::State::WriteInputs(const ModelBatch& batch, DecoderGraph* graph) const {
+  std::memcpy(graph->tokens->data, batch.tokens.data(), batch.tokens.size_bytes());
+  auto* position = static_cast<std::int32_t*>(graph->positions->data);
+  auto* output = graph->output_rows == nullptr
+                     ? nullptr
+                     : static_cast<std::int32_t*>(graph->output_rows->data);
+  for (const BatchSlice& slice : batch.slices) {
+    for (int i = 0; i < slice.num_rows; ++i) {
+      *position++ = static_cast<std::int32_t>(slice.first_position + i);
+      const bool wanted = i >= slice.num_rows - slice.num_outputs;
+      if (output != nullptr && wanted) *output++ = slice.first_row + i;
+    }
+  }
+}
+
+Result<std::span<const float>> LanguageModel::Forward(KvCache* cache, const ModelBatch& batch,
+                                                      const std::atomic<bool>* cancel) {
+  State& state = *state_;
+  SKV_RETURN_IF_ERROR(state.CheckBatch(*cache, batch));
+  SKV_RETURN_IF_ERROR(state.store->CheckFiles());
+  SKV_RETURN_IF_ERROR(state.step->Prepare(cache, batch));
+  GraphShape shape;
+  shape.rows = static_cast<int>(batch.tokens.size());
+  for (const BatchSlice& slice : batch.slices) shape.outputs += slice.num_outputs;
+  shape.merge = state.step->needs_merge();
+  SKV_ASSIGN_OR_RETURN(DecoderGraph * graph, state.runner->Prepare(shape));
+  state.WriteInputs(batch, graph);
+  SKV_RETURN_IF_ERROR(state.runner->Compute(graph, cancel));
+  if (graph->logits == nullptr) return std::span<const float>();
+  const std::size_t count =
+      static_cast<std::size_t>(shape.outputs) * static_cast<std::size_t>(state.spec.vocab_size);
+  return std::span(static_cast<const float*>(graph->logits->data), count);
+}
+
+}  // namespace swiftkv
