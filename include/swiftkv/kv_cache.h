@@ -83,7 +83,8 @@ class KvCache {
   Result<SequenceId> CreateSequence();
 
   // Makes a sequence that shares every block of `parent` physically, a partial last one included,
-  // until one of the two writes to it (copy on write). Errors: ResourceExhausted.
+  // until one of the two writes to it (copy on write). A reservation of the parent ends. Errors:
+  // ResourceExhausted.
   Result<SequenceId> Fork(SequenceId parent);
 
   // Gives the sequence's references back; OS pages that no live frame touches return to the OS.
@@ -101,8 +102,9 @@ class KvCache {
   // reserved.
   void Commit(SequenceId sequence, int num_tokens);
 
-  // Forgets the tokens from `length` on. Errors: Unsupported where a sliding-window layer no longer
-  // holds what a query at `length` sees; the sequence is unchanged then.
+  // Forgets the tokens from `length` on, and a reservation. Errors: Unsupported where a
+  // sliding-window layer no longer holds what a query at `length` sees, InvalidArgument where
+  // `length` is not in [0, Length()]; the sequence is unchanged then.
   Status Truncate(SequenceId sequence, std::int64_t length);
 
   std::int64_t Length(SequenceId sequence) const;

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joins geometry, budget and sequences into the public cache.
+#include "swiftkv/kv_cache.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "cache/cache_geometry.h"
+#include "cache/memory_budget.h"
+#include "cache/sequence_set.h"
+
+namespace swiftkv {
+
+struct KvCache::State {
+  explicit State(CacheGeometry the_geometry, std::uint64_t limit_bytes)
+      : geometry(std::move(the_geometry)), budget(limit_bytes) {}
+
+  const LayerPlace& place(int layer) const {
+    SKV_CHECK(layer >= 0 && static_cast<std::size_t>(layer) < geometry.places.size());
+    return geometry.places[static_cast<std::size_t>(layer)];
+  }
+
+  const CacheGeometry geometry;
+  MemoryBudget budget;
+  std::unique_ptr<SequenceSet> sequences;  // refers to the two above
+};
+
+KvCache::KvCache(std::unique_ptr<State> state) : state_(std::move(state)) {}
+KvCache::~KvCache() = default;
+
+Result<std::unique_ptr<KvCache>> KvCache::Create(const KvCacheOptions& options) {
+  SKV_ASSIGN_OR_RETURN(CacheGeometry geometry, CacheGeometry::For(options));
+  if (options.memory_bytes < geometry.smallest_bound()) {
+    return Status::InvalidArgument(
+        fmt::format("the KV cache needs at least {} bytes for one block of 16 tokens, not: {}",
+                    geometry.smallest_bound(), options.memory_bytes));
+  }
+  auto state = std::make_unique<State>(std::move(geometry), options.memory_bytes);
+  SKV_ASSIGN_OR_RETURN(state->sequences, SequenceSet::Create(&state->geometry, &state->budget,
+                                                             options.poison_free_frames));
+  return std::unique_ptr<KvCache>(new KvCache(std::move(state)));
+}
+
+Result<SequenceId> KvCache::CreateSequence() { return state_->sequences->CreateSequence(); }
+
+Result<SequenceId> KvCache::Fork(SequenceId parent) { return state_->sequences->Fork(parent); }
+
+void KvCache::Release(SequenceId sequence) { state_->sequences->Release(sequence); }
+
+Status KvCache::Reserve(SequenceId sequence, int num_tokens) {
+  return state_->sequences->Reserve(sequence, num_tokens);
+}
+
+void KvCache::Commit(SequenceId sequence, int num_tokens) {
+  state_->sequences->Commit(sequence, num_tokens);
+}
+
+Status KvCache::Truncate(SequenceId sequence, std::int64_t length) {
+  return state_->sequences->Truncate(sequence, length);
+}
+
+std::int64_t KvCache::Length(SequenceId sequence) const {
+  return state_->sequences->Get(sequence).length;
+}
+
+void KvCache::StoreRows(const KvRows& rows) const {
+  const Sequence& sequence = state_->sequences->Get(rows.sequence);
+  const LayerPlace& place = state_->place(rows.layer);
+  const LayerShape& shape = layer(rows.layer);
+  const auto group = static_cast<std::size_t>(place.group);
+  const FramePool& frames = state_->sequences->pool(group);
+  SKV_CHECK(rows.first_position >= sequence.length && rows.num_tokens >= 0 &&
+                rows.first_position + rows.num_tokens <= sequence.reserved_end,
+            "rows go to reserved positions");
+  SKV_CHECK(rows.first_head >= 0 && rows.end_head <= shape.kv_heads);
+  for (int done = 0; done < rows.num_tokens;) {
+    const std::int64_t position = rows.first_position + done;
+    const int slot = static_cast<int>(position % kPageTokens);
+    const SlotRange slots = {slot, std::min(kPageTokens - slot, rows.num_tokens - done)};
+    const std::uint32_t frame = sequence.tables[group].frame(position / kPageTokens);
+    SKV_CHECK(!frames.IsShared(frame), "a shared frame never changes");
+    std::byte* const pages = frames.arena().Frame(frame) + place.layer_offset;
+    const std::size_t first_row = static_cast<std::size_t>(done) * rows.token_stride;
+    for (int head = rows.first_head; head < rows.end_head; ++head) {
+      std::byte* const page = pages + static_cast<std::size_t>(head) * place.head_stride;
+      const std::size_t row = first_row + static_cast<std::size_t>(head * shape.head_dim);
+      place.format.key->Encode(MutableKeyPlane(place.format, place.layout, shape.head_dim, page),
+                               slots, rows.keys + row, rows.token_stride);
+      place.format.value->Encode(
+          MutableValuePlane(place.format, place.layout, shape.head_dim, page), slots,
+          rows.values + row, rows.token_stride);
+    }
+    done += slots.count;
+  }
+}
+
+void KvCache::AppendRuns(SequenceId id, int layer_index, int extra_tokens,
+                         std::vector<PageRun>* runs) const {
+  const Sequence& sequence = state_->sequences->Get(id);
+  const LayerPlace& place = state_->place(layer_index);
+  const auto group = static_cast<std::size_t>(place.group);
+  const Arena& arena = state_->sequences->pool(group).arena();
+  const PageTable& table = sequence.tables[group];
+  const std::int64_t end = sequence.length + extra_tokens;
+  SKV_CHECK(extra_tokens >= 0 && end <= sequence.reserved_end, "views end at what is reserved");
+  const std::int64_t first = table.first_block() * kPageTokens;
+  if (first >= end) return;
+  PageRun run;
+  run.base = arena.base();
+  run.frames = table.frames().data();
+  run.frame_stride = arena.frame_bytes();
+  run.layer_offset = place.layer_offset;
+  run.head_stride = place.head_stride;
+  run.num_tokens = static_cast<int>(end - first);
+  run.num_pages = static_cast<int>(BlocksFor(run.num_tokens));
+  run.first_head = 0;
+  run.end_head = layer(layer_index).kv_heads;
+  run.first_position = first;
+  run.format = place.format;
+  run.layout = place.layout;
+  runs->push_back(run);
+}
+
+int KvCache::num_layers() const { return static_cast<int>(state_->geometry.layers.size()); }
+
+const LayerShape& KvCache::layer(int index) const {
+  SKV_CHECK(index >= 0 && index < num_layers());
+  return state_->geometry.layers[static_cast<std::size_t>(index)];
+}
+
+Quality KvCache::format_quality() const { return state_->geometry.formats.quality(); }
+
+std::string KvCache::format_name() const { return state_->geometry.formats.name(); }
+
+std::uint64_t KvCache::bytes_per_token() const {
+  return state_->geometry.block_bytes() / kPageTokens;
+}
+
+std::uint64_t KvCache::contiguous_bytes(std::int64_t max_tokens) const {
+  return bytes_per_token() * static_cast<std::uint64_t>(max_tokens);
+}
+
+KvBalance KvCache::Balance() const {
+  KvBalance balance;
+  for (const auto& pool : state_->sequences->pools()) {
+    balance.live_private_bytes += pool->private_bytes();
+    balance.live_shared_bytes += pool->shared_bytes();
+    balance.free_bytes += pool->free_bytes();
+    balance.metadata_bytes += pool->metadata_bytes();
+  }
+  balance.metadata_bytes += state_->sequences->ledger().charged_bytes();
+  balance.mapped_bytes = state_->budget.used_bytes();
+  balance.peak_bytes = state_->budget.peak_bytes();
+  balance.limit_bytes = state_->budget.limit_bytes();
+  balance.live_tokens = state_->sequences->live_tokens();
+  return balance;
+}
+
+void KvCache::CheckInvariants() const {
+  state_->sequences->CheckInvariants();
+  const KvBalance balance = Balance();
+  SKV_CHECK(balance.live_private_bytes + balance.live_shared_bytes + balance.cached_bytes +
+                    balance.free_bytes + balance.metadata_bytes ==
+                balance.mapped_bytes,
+            "every mapped byte has one place in the balance");
+}
+
+}  // namespace swiftkv

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recounts everything from the page tables and compares with what is counted as it changes.
+#include <vector>
+
+#include "base/check.h"
+#include "cache/sequence_set.h"
+
+namespace swiftkv {
+namespace {
+
+void CheckTable(const Sequence& sequence, const PageTable& table, int window) {
+  SKV_CHECK(table.end_block() == BlocksFor(sequence.reserved_end),
+            "a table ends at its sequence's reservation");
+  SKV_CHECK(table.first_block() >= 0 &&
+                table.first_block() <= OldestVisibleBlock(sequence.length, window),
+            "a table lacks blocks that its window sees");
+}
+
+}  // namespace
+
+void SequenceSet::CheckInvariants() const {
+  std::vector<std::vector<std::uint32_t>> owners(pools_.size());
+  for (std::size_t i = 0; i < pools_.size(); ++i)
+    owners[i].resize(pools_[i]->arena().end_of_live());
+
+  std::uint64_t heap = slots_.capacity() * sizeof(Sequence);
+  std::uint32_t live = 0;
+  for (const Sequence& sequence : slots_) {
+    if (!sequence.live) {
+      SKV_CHECK(sequence.tables.empty() && sequence.length == 0);
+      continue;
+    }
+    ++live;
+    SKV_CHECK(sequence.length <= sequence.reserved_end);
+    SKV_CHECK(sequence.tables.size() == geometry_->groups.size());
+    heap += sequence.tables.size() * sizeof(PageTable);
+    for (std::size_t group = 0; group < sequence.tables.size(); ++group) {
+      const PageTable& table = sequence.tables[group];
+      CheckTable(sequence, table, geometry_->window(group));
+      heap += table.heap_bytes();
+      std::int64_t block = table.first_block();
+      for (const std::uint32_t frame : table.frames()) {
+        auto& count = owners[PoolIndex(group)];
+        SKV_CHECK(frame < count.size(), "a table names a frame beyond the pool");
+        ++count[frame];
+        const bool writable =
+            (block + 1) * kPageTokens > sequence.length && sequence.reserved_end > sequence.length;
+        SKV_CHECK(!writable || !pool(group).IsShared(frame), "a reserved slot has two owners");
+        ++block;
+      }
+    }
+  }
+  SKV_CHECK(live == live_sequences_);
+
+  std::uint64_t charged = ledger_.charged_bytes();
+  for (std::size_t i = 0; i < pools_.size(); ++i) {
+    pools_[i]->CheckInvariants(owners[i]);
+    heap += pools_[i]->arena().heap_bytes();
+    charged += pools_[i]->arena().mapped_bytes() + pools_[i]->metadata_bytes();
+  }
+  SKV_CHECK(heap == ledger_.bytes(), "the heap is booked wrongly");
+  SKV_CHECK(charged == budget_->used_bytes(), "what is charged is not what is there");
+  SKV_CHECK(budget_->used_bytes() <= budget_->limit_bytes());
+  SKV_CHECK(budget_->used_bytes() <= budget_->peak_bytes());
+}
+
+}  // namespace swiftkv

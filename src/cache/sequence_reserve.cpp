@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes positions of a sequence writable, all layer groups or none.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "base/check.h"
+#include "cache/sequence_set.h"
+
+namespace swiftkv {
+
+Status SequenceSet::Reserve(SequenceId id, int num_tokens) {
+  Sequence& sequence = GetMutable(id);
+  SKV_CHECK(num_tokens >= 0);
+  const std::int64_t target = sequence.length + num_tokens;
+  if (target <= sequence.reserved_end) return Status::Ok();
+  const std::int64_t end_block = BlocksFor(target);
+  const std::uint64_t needed = BytesToReserve(sequence, end_block);
+  const std::uint64_t peak = budget_->peak_bytes();
+  // What cannot fit even into the holes of mapped pages is refused before any work.
+  const bool may_fit = needed <= budget_->left_bytes() + FreeBytes();
+  if (!may_fit || !TryExtend(&sequence, end_block)) {
+    if (may_fit) TakeBack(&sequence);
+    budget_->RestorePeak(peak);
+    return Status::ResourceExhausted(
+        fmt::format("the KV cache has no room for {} more tokens: they need {} bytes, and of {} "
+                    "bytes there are left: {}",
+                    num_tokens, needed, budget_->limit_bytes(), budget_->left_bytes()));
+  }
+  CopyLastBlocks(&sequence);
+  sequence.reserved_end = target;
+  return Status::Ok();
+}
+
+bool SequenceSet::MustCopyLastBlock(const Sequence& sequence, std::size_t group) const {
+  if (sequence.length % kPageTokens == 0) return false;
+  return pool(group).IsShared(sequence.tables[group].frame(sequence.length / kPageTokens));
+}
+
+std::uint64_t SequenceSet::BytesToReserve(const Sequence& sequence, std::int64_t end_block) const {
+  std::uint64_t bytes = 0;
+  for (std::size_t group = 0; group < sequence.tables.size(); ++group) {
+    const std::int64_t blocks = end_block - sequence.tables[group].end_block() +
+                                (MustCopyLastBlock(sequence, group) ? 1 : 0);
+    bytes += static_cast<std::uint64_t>(blocks) * geometry_->frame_bytes[group];
+  }
+  return bytes;
+}
+
+// Fills pending_ and appends frames. After false, TakeBack restores what was.
+bool SequenceSet::TryExtend(Sequence* sequence, std::int64_t end_block) {
+  for (std::size_t group = 0; group < sequence->tables.size(); ++group) {
+    pending_[group] = {sequence->tables[group].capacity(), Arena::kNoFrame};
+  }
+  for (std::size_t group = 0; group < sequence->tables.size(); ++group) {
+    FramePool& frames = PoolOf(group);
+    PageTable& table = sequence->tables[group];
+    if (MustCopyLastBlock(*sequence, group)) {
+      pending_[group].copy = frames.TryAllocate();
+      if (pending_[group].copy == Arena::kNoFrame) return false;
+    }
+    const auto blocks = static_cast<std::size_t>(end_block - table.end_block());
+    if (!table.TryMakeRoom(blocks, &ledger_)) return false;
+    for (std::size_t i = 0; i < blocks; ++i) {
+      const std::uint32_t frame = frames.TryAllocate();
+      if (frame == Arena::kNoFrame) return false;
+      table.Append(frame);
+    }
+  }
+  return true;
+}
+
+void SequenceSet::TakeBack(Sequence* sequence) {
+  const std::int64_t end_block = BlocksFor(sequence->reserved_end);
+  for (std::size_t group = 0; group < sequence->tables.size(); ++group) {
+    PageTable& table = sequence->tables[group];
+    const Pending& pending = pending_[group];
+    const auto kept = static_cast<std::size_t>(end_block - table.first_block());
+    PoolOf(group).Release(table.frames().subspan(kept));
+    table.DropFrom(end_block);
+    table.ShrinkRoom(pending.capacity, &ledger_);
+    if (pending.copy != Arena::kNoFrame) PoolOf(group).Release({&pending.copy, 1});
+  }
+}
+
+void SequenceSet::CopyLastBlocks(Sequence* sequence) {
+  const std::int64_t block = sequence->length / kPageTokens;
+  for (std::size_t group = 0; group < sequence->tables.size(); ++group) {
+    const std::uint32_t copy = pending_[group].copy;
+    if (copy == Arena::kNoFrame) continue;
+    FramePool& frames = PoolOf(group);
+    const std::uint32_t shared = sequence->tables[group].frame(block);
+    std::memcpy(frames.arena().Frame(copy), frames.arena().Frame(shared),
+                geometry_->frame_bytes[group]);
+    sequence->tables[group].Replace(block, copy);
+    frames.Release({&shared, 1});
+  }
+}
+
+std::uint64_t SequenceSet::FreeBytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& pool : pools_) bytes += pool->free_bytes();
+  return bytes;
+}
+
+}  // namespace swiftkv

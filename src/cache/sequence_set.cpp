@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Creates, forks, shortens and ends sequences.
+#include "cache/sequence_set.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/status_macros.h"
+
+namespace swiftkv {
+namespace {
+
+// A SequenceId is the slot's index and, above it, the generation: a stale id is noticed.
+constexpr std::uint32_t kIndexBits = 20;
+constexpr std::uint32_t kMostSequences = (1U << kIndexBits) - 1;
+
+constexpr std::uint32_t IndexOf(SequenceId id) {
+  return static_cast<std::uint32_t>(id) & kMostSequences;
+}
+
+constexpr std::uint32_t GenerationOf(SequenceId id) {
+  return static_cast<std::uint32_t>(id) >> kIndexBits;
+}
+
+}  // namespace
+
+SequenceSet::SequenceSet(const CacheGeometry* geometry, MemoryBudget* budget)
+    : geometry_(geometry), budget_(budget), ledger_(budget), pending_(geometry->groups.size()) {}
+
+Result<std::unique_ptr<SequenceSet>> SequenceSet::Create(const CacheGeometry* geometry,
+                                                         MemoryBudget* budget, bool poison) {
+  std::unique_ptr<SequenceSet> set(new SequenceSet(geometry, budget));
+  for (const std::size_t frame_bytes : geometry->pool_frame_bytes) {
+    SKV_ASSIGN_OR_RETURN(auto pool, FramePool::Create({frame_bytes, poison}, budget));
+    if (!set->ledger_.TryAdd(pool->arena().heap_bytes())) {
+      return Status::ResourceExhausted(fmt::format(
+          "a cache of this size needs more than its bound of {} bytes for bookkeeping alone",
+          budget->limit_bytes()));
+    }
+    set->pools_.push_back(std::move(pool));
+  }
+  return set;
+}
+
+const Sequence& SequenceSet::Get(SequenceId id) const {
+  const std::uint32_t index = IndexOf(id);
+  SKV_CHECK(
+      index < slots_.size() && slots_[index].live && slots_[index].generation == GenerationOf(id),
+      "the id names no live sequence");
+  return slots_[index];
+}
+
+std::size_t SequenceSet::SlotBytes() const {
+  std::size_t bytes = geometry_->groups.size() * sizeof(PageTable);
+  if (first_free_ == kNoSlot && slots_.size() == slots_.capacity()) {
+    bytes += std::max<std::size_t>(slots_.size(), 1) * sizeof(Sequence);  // doubles
+  }
+  return bytes;
+}
+
+SequenceId SequenceSet::TakeSlot() {
+  SKV_CHECK(ledger_.TryAdd(SlotBytes()), "the caller checked that there is room");
+  if (first_free_ == kNoSlot) {
+    if (slots_.size() == slots_.capacity()) {
+      slots_.reserve(std::max<std::size_t>(2 * slots_.size(), 1));
+    }
+    first_free_ = static_cast<std::uint32_t>(slots_.size());
+    slots_.emplace_back().next_free = kNoSlot;
+  }
+  const std::uint32_t index = first_free_;
+  Sequence& sequence = slots_[index];
+  first_free_ = sequence.next_free;
+  sequence = Sequence{};
+  sequence.tables.resize(geometry_->groups.size());
+  sequence.generation = next_generation_++ & (UINT32_MAX >> kIndexBits);
+  sequence.live = true;
+  ++live_sequences_;
+  return SequenceId{index | (sequence.generation << kIndexBits)};
+}
+
+Result<SequenceId> SequenceSet::CreateSequence() {
+  if (!ledger_.HasRoom(SlotBytes()) || live_sequences_ == kMostSequences) {
+    return Status::ResourceExhausted(
+        fmt::format("the KV cache has no room for one more sequence; {} of {} bytes are left",
+                    budget_->left_bytes(), budget_->limit_bytes()));
+  }
+  return TakeSlot();
+}
+
+Result<SequenceId> SequenceSet::Fork(SequenceId parent_id) {
+  const std::int64_t length = Get(parent_id).length;
+  std::size_t heap = SlotBytes();
+  for (const PageTable& table : Get(parent_id).tables) {
+    heap += PageTable::RoomBytes(static_cast<std::size_t>(BlocksFor(length) - table.first_block()));
+  }
+  if (!ledger_.HasRoom(heap) || live_sequences_ == kMostSequences) {
+    return Status::ResourceExhausted(
+        fmt::format("the KV cache has no room to fork a sequence of {} tokens; {} of {} bytes are "
+                    "left",
+                    length, budget_->left_bytes(), budget_->limit_bytes()));
+  }
+  const SequenceId child_id = TakeSlot();  // may move the parent
+  Sequence& parent = GetMutable(parent_id);
+  Sequence& child = GetMutable(child_id);
+  EndReservation(&parent);
+  child.length = child.reserved_end = length;
+  for (std::size_t group = 0; group < child.tables.size(); ++group) {
+    const PageTable& from = parent.tables[group];
+    PageTable& to = child.tables[group];
+    to.StartAt(from.first_block());
+    SKV_CHECK(to.TryMakeRoom(from.frames().size(), &ledger_));
+    for (const std::uint32_t frame : from.frames()) {
+      PoolOf(group).AddReference(frame);
+      to.Append(frame);
+    }
+  }
+  return child_id;
+}
+
+void SequenceSet::Release(SequenceId id) {
+  Sequence& sequence = GetMutable(id);
+  std::uint64_t heap = sequence.tables.size() * sizeof(PageTable);
+  for (std::size_t group = 0; group < sequence.tables.size(); ++group) {
+    PoolOf(group).Release(sequence.tables[group].frames());
+    heap += sequence.tables[group].heap_bytes();
+  }
+  sequence = Sequence{};
+  sequence.next_free = first_free_;
+  first_free_ = IndexOf(id);
+  if (--live_sequences_ == 0) {
+    heap += slots_.capacity() * sizeof(Sequence);
+    std::vector<Sequence>().swap(slots_);  // the capacity goes too
+    first_free_ = kNoSlot;
+  }
+  ledger_.Remove(heap);
+}
+
+void SequenceSet::EndReservation(Sequence* sequence) {
+  const std::int64_t end_block = BlocksFor(sequence->length);
+  for (std::size_t group = 0; group < sequence->tables.size(); ++group) {
+    PageTable& table = sequence->tables[group];
+    const auto kept = static_cast<std::size_t>(end_block - table.first_block());
+    PoolOf(group).Release(table.frames().subspan(kept));
+    table.DropFrom(end_block);
+  }
+  sequence->reserved_end = sequence->length;
+}
+
+void SequenceSet::Commit(SequenceId id, int num_tokens) {
+  Sequence& sequence = GetMutable(id);
+  SKV_CHECK(num_tokens >= 0 && sequence.length + num_tokens <= sequence.reserved_end,
+            "only reserved tokens can be committed");
+  sequence.length += num_tokens;
+  for (std::size_t group = 0; group < sequence.tables.size(); ++group) {
+    PageTable& table = sequence.tables[group];
+    const std::int64_t oldest = OldestVisibleBlock(sequence.length, geometry_->window(group));
+    if (oldest <= table.first_block()) continue;
+    PoolOf(group).Release(
+        table.frames().first(static_cast<std::size_t>(oldest - table.first_block())));
+    table.DropBefore(oldest);
+  }
+}
+
+Status SequenceSet::Truncate(SequenceId id, std::int64_t length) {
+  Sequence& sequence = GetMutable(id);
+  if (length < 0 || length > sequence.length) {
+    return Status::InvalidArgument(
+        fmt::format("a sequence of {} tokens can be cut to 0 to {}, not: {}", sequence.length,
+                    sequence.length, length));
+  }
+  for (std::size_t group = 0; group < sequence.tables.size() && length > 0; ++group) {
+    const std::int64_t needed = OldestVisibleBlock(length, geometry_->window(group));
+    if (sequence.tables[group].first_block() <= needed) continue;
+    return Status::Unsupported(fmt::format(
+        "the layers with a sliding window of {} tokens hold positions from {} on, too few to cut "
+        "the sequence to length: {}",
+        geometry_->window(group), sequence.tables[group].first_block() * kPageTokens, length));
+  }
+  if (length == 0) {  // an empty sequence sees nothing: what windows dropped is not missed
+    for (std::size_t group = 0; group < sequence.tables.size(); ++group) {
+      PageTable& table = sequence.tables[group];
+      PoolOf(group).Release(table.frames());
+      table.DropFrom(table.first_block());
+      table.StartAt(0);
+    }
+  }
+  sequence.length = length;
+  EndReservation(&sequence);
+  return Status::Ok();
+}
+
+std::uint64_t SequenceSet::live_tokens() const {
+  std::int64_t tokens = 0;
+  for (const Sequence& sequence : slots_) tokens += sequence.length;
+  return static_cast<std::uint64_t>(tokens);
+}
+
+}  // namespace swiftkv

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Owns the sequences of a cache: their lengths, page tables and claims on frames.
+//
+// Owner: the cache's thread. Invariants, for every sequence and layer group:
+// - length <= reserved_end, and the table ends at the block that holds reserved_end - 1.
+// - The table starts at the oldest block that a query at `length` sees through the group's window,
+//   or before it.
+// - Slots [length, reserved_end) lie in frames with one owner: writing there changes nobody else's
+//   tokens. Fork and Truncate end a reservation, because they would break this.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cache/cache_geometry.h"
+#include "cache/frame_pool.h"
+#include "cache/heap_ledger.h"
+#include "cache/page_table.h"
+
+namespace swiftkv {
+
+struct Sequence {
+  std::int64_t length = 0;        // tokens committed, dropped ones included
+  std::int64_t reserved_end = 0;  // positions [length, reserved_end) are writable
+  std::vector<PageTable> tables;  // [groups]; empty in a free slot
+  std::uint32_t generation = 0;   // tells ids of a reused slot apart
+  std::uint32_t next_free = 0;    // in a free slot: the next one
+  bool live = false;
+};
+
+class SequenceSet {
+ public:
+  // `geometry` and `budget` outlive the set. Errors: ResourceExhausted.
+  static Result<std::unique_ptr<SequenceSet>> Create(const CacheGeometry* geometry,
+                                                     MemoryBudget* budget, bool poison);
+
+  // The operations of KvCache (swiftkv/kv_cache.h).
+  Result<SequenceId> CreateSequence();
+  Result<SequenceId> Fork(SequenceId parent);
+  void Release(SequenceId id);
+  Status Reserve(SequenceId id, int num_tokens);
+  void Commit(SequenceId id, int num_tokens);
+  Status Truncate(SequenceId id, std::int64_t length);
+
+  // Stops the process where `id` names no live sequence.
+  const Sequence& Get(SequenceId id) const;
+
+  const FramePool& pool(std::size_t group) const { return *pools_[PoolIndex(group)]; }
+  const std::vector<std::unique_ptr<FramePool>>& pools() const { return pools_; }
+  const HeapLedger& ledger() const { return ledger_; }
+
+  std::uint64_t live_tokens() const;
+
+  // Stops the process unless everything that is counted equals what is there. O(blocks).
+  void CheckInvariants() const;
+
+ private:
+  static constexpr std::uint32_t kNoSlot = UINT32_MAX;
+
+  // What a group's part of a reservation changed, to be taken back where another group's fails.
+  struct Pending {
+    std::size_t capacity = 0;              // of the table, before
+    std::uint32_t copy = Arena::kNoFrame;  // frame that replaces a shared last block
+  };
+
+  SequenceSet(const CacheGeometry* geometry, MemoryBudget* budget);
+
+  std::size_t PoolIndex(std::size_t group) const {
+    return static_cast<std::size_t>(geometry_->pool_of_group[group]);
+  }
+  FramePool& PoolOf(std::size_t group) { return *pools_[PoolIndex(group)]; }
+  Sequence& GetMutable(SequenceId id) { return const_cast<Sequence&>(Get(id)); }
+  std::size_t SlotBytes() const;  // heap of one more sequence, without its tables' rooms
+
+  // Takes a slot; the heap it needs is known to be there.
+  SequenceId TakeSlot();
+  void EndReservation(Sequence* sequence);
+
+  bool MustCopyLastBlock(const Sequence& sequence, std::size_t group) const;
+  std::uint64_t BytesToReserve(const Sequence& sequence, std::int64_t end_block) const;
+  bool TryExtend(Sequence* sequence, std::int64_t end_block);
+  void TakeBack(Sequence* sequence);
+  void CopyLastBlocks(Sequence* sequence);
+  std::uint64_t FreeBytes() const;
+
+  const CacheGeometry* const geometry_;
+  MemoryBudget* const budget_;
+  HeapLedger ledger_;
+  std::vector<std::unique_ptr<FramePool>> pools_;  // one per size class
+  std::vector<Sequence> slots_;
+  std::uint32_t first_free_ = kNoSlot;
+  std::uint32_t live_sequences_ = 0;
+  std::uint32_t next_generation_ = 0;
+  std::vector<Pending> pending_;  // [groups]; scratch of Reserve
+};
+
+}  // namespace swiftkv
