@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lists the kernels that the cpu backend is made of, as functions on raw pointers, one table per
+// instruction set.
+//
+// Kernels work on batches of up to four pages (64 tokens), so that a softmax update and its branch
+// are paid once in 64 tokens. They know nothing of runs, sequences or threads, allocate nothing and
+// keep no state. Slots of a page that were never written may hold NaN patterns: a score of such a
+// slot may come out NaN and is replaced by AdjustScores; a value of such a slot is never read into
+// a sum.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "swiftkv/page_codec.h"
+
+namespace swiftkv {
+
+inline constexpr int kBatchPages = 4;
+inline constexpr int kBatchTokens = kBatchPages * kPageTokens;
+inline constexpr int kMaxHeadDim = 256;
+// Floats between two rows of queries or sums of the few-rows kernels: a constant, so that addresses
+// need no register, and not a multiple of 4 KiB.
+inline constexpr int kRowStride = kMaxHeadDim + 16;
+inline constexpr int kNumKernelFormats = 3;  // FormatId f32, f16, bf16
+
+// One plane (K or V) of the pages of a batch.
+struct BatchPlanes {
+  const std::byte* now[kBatchPages];
+  const std::byte*
+      ahead[kBatchPages];  // the same lines of these are prefetched; any address will do
+  int pages;               // [1, 4]
+};
+
+// Replaces raw scores by what the softmax takes: softcap first, then -inf for invisible slots.
+struct ScoreAdjustment {
+  float* scores;  // [vectors, 64]
+  int vectors;
+  int pages;
+  float softcap;                      // 0: none
+  const std::int32_t* positions;      // [64]; null where every slot is visible to every vector
+  const std::int32_t* first_visible;  // [vectors]: the lowest and the highest position that the
+  const std::int32_t* last_visible;   // vector sees
+};
+
+// One step of the online softmax over the slots of a batch: scores become weights exp(s - max).
+struct SoftmaxStep {
+  float* scores;  // [vectors, 64]
+  int vectors;
+  int pages;
+  float* max;      // [vectors]; -inf at first
+  float* sums;     // [vectors, 16]: the sum of weights, kept as lanes
+  float* out;      // [vectors, out_stride]: rescaled where a maximum rose
+  int out_stride;  // floats
+  int head_dim;
+};
+
+// C[m, 16 n] = A[m, k] B[k, 16 n], or C += where `accumulate`. Row-major, strides in floats.
+struct MatrixProduct {
+  const float* a;
+  const float* b;
+  float* c;
+  int a_stride;
+  int b_stride;
+  int c_stride;
+  int m;
+  int n;  // vectors of 16 columns
+  int k;
+  bool accumulate;
+};
+
+struct AttentionKernels {
+  const char* isa;  // "portable", "avx2", "avx512"
+
+  // scores[v, slot] = dot(queries[v], K[slot]); queries [vectors, kRowStride], scores [vectors,
+  // 64].
+  void (*dot[kNumKernelFormats])(const float* queries, int vectors, int head_dim,
+                                 const BatchPlanes& keys, float* scores);
+  // out[v] += sum over the first `tokens` slots of weights[v, slot] V[slot]; weights [vectors, 64],
+  // out [vectors, kRowStride].
+  void (*weigh[kNumKernelFormats])(const float* weights, int vectors, int head_dim,
+                                   const BatchPlanes& values, int tokens, float* out);
+
+  void (*adjust_scores)(const ScoreAdjustment& adjustment);
+  void (*softmax_step)(const SoftmaxStep& step);
+
+  // Writes the keys of a batch as [head_dim, 64] f32 and its values as [64, head_dim] f32.
+  void (*unpack_keys[kNumKernelFormats])(const BatchPlanes& keys, int head_dim, float* unpacked);
+  void (*unpack_values[kNumKernelFormats])(const BatchPlanes& values, int head_dim,
+                                           float* unpacked);
+  void (*multiply)(const MatrixProduct& product);
+
+  // sums[slot] += sum over vectors of exp(scores[v, slot] - lse[v]); a vector whose lse is -inf
+  // adds nothing.
+  void (*tally)(const float* scores, const float* lse, int vectors, int pages, float* sums);
+};
+
+// Each returns null where this build does not have the instruction set. To call a kernel the CPU
+// must have it too.
+const AttentionKernels* PortableKernels();
+const AttentionKernels* Avx2Kernels();    // AVX2, FMA, F16C
+const AttentionKernels* Avx512Kernels();  // AVX-512 F, BW, DQ, VL
+
+}  // namespace swiftkv

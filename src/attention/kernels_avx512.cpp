@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Instantiates the attention kernels for AVX-512 (F, BW, DQ, VL): a vector register holds the 16
+// tokens of a page.
+#include "attention/kernels.h"
+
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+
+#include <immintrin.h>
+
+#include "attention/kernel_table.h"
+
+namespace swiftkv {
+namespace {
+
+struct Avx512 {
+  using Vec = __m512;
+  static constexpr int kAccumulators = 20;
+  static constexpr int kMaxVectors = 8;
+  static constexpr int kTileRows = 6;
+  static constexpr int kTileVecs = 4;
+
+  static Vec Set(float x) { return _mm512_set1_ps(x); }
+  static Vec Load(const float* p) { return _mm512_loadu_ps(p); }
+  static void Store(float* p, Vec v) { _mm512_storeu_ps(p, v); }
+  static Vec Add(Vec a, Vec b) { return _mm512_add_ps(a, b); }
+  static Vec Sub(Vec a, Vec b) { return _mm512_sub_ps(a, b); }
+  static Vec Mul(Vec a, Vec b) { return _mm512_mul_ps(a, b); }
+  static Vec Div(Vec a, Vec b) { return _mm512_div_ps(a, b); }
+  static Vec Fma(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
+  static Vec Min(Vec a, Vec b) { return _mm512_min_ps(a, b); }
+  static Vec Max(Vec a, Vec b) { return _mm512_max_ps(a, b); }
+  static Vec Abs(Vec v) { return _mm512_abs_ps(v); }
+  static Vec CopySign(Vec magnitude, Vec sign) {
+    return _mm512_or_ps(magnitude, _mm512_and_ps(sign, _mm512_set1_ps(-0.0F)));
+  }
+  static float ReduceMax(Vec v) { return _mm512_reduce_max_ps(v); }
+  static Vec Round(Vec v) {
+    return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
+  static Vec ScaleByPowerOfTwo(Vec v, Vec n) { return _mm512_scalef_ps(v, n); }
+  static Vec ZeroBelow(Vec x, float bound, Vec v) {
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, Set(bound), _CMP_GE_OQ), v);
+  }
+  static Vec LoadHalves(const std::byte* p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  static void LoadBrains(const std::byte* p, Vec* even, Vec* odd) {
+    const __m512i pairs = _mm512_loadu_si512(p);
+    *even = _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16));
+    *odd = _mm512_castsi512_ps(
+        _mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xFFFF0000U))));
+  }
+  static Vec WhereInRange(const std::int32_t* p, std::int32_t low, std::int32_t high, Vec a,
+                          Vec b) {
+    const __m512i values = _mm512_loadu_si512(p);
+    const __mmask16 inside = _mm512_cmple_epi32_mask(_mm512_set1_epi32(low), values) &
+                             _mm512_cmple_epi32_mask(values, _mm512_set1_epi32(high));
+    return _mm512_mask_blend_ps(inside, b, a);
+  }
+  static void Prefetch(const std::byte* p) {
+    _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0);
+  }
+};
+
+constexpr AttentionKernels kKernels = MakeKernels<Avx512>("avx512");
+
+}  // namespace
+
+const AttentionKernels* Avx512Kernels() { return &kKernels; }
+
+}  // namespace swiftkv
+
+#else
+
+namespace swiftkv {
+const AttentionKernels* Avx512Kernels() { return nullptr; }
+}  // namespace swiftkv
+
+#endif

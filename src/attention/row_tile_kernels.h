@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Unpacks batches of pages to f32 and multiplies small matrices, for tiles of many query vectors.
+//
+// A tile has enough vectors that converting a batch once into a buffer of the first caches pays;
+// what is left is a matrix product whose block of sums stays in registers. Included by the
+// kernels_<isa>.cpp files only; see vector_math.h on templates over `S`.
+#pragma once
+
+#include <cstddef>
+
+#include "attention/kernels.h"
+#include "attention/plane_readers.h"
+
+namespace swiftkv {
+
+// AttentionKernels::unpack_keys
+template <class S, class Reader>
+void UnpackKeys(const BatchPlanes& keys, int head_dim, float* unpacked) {
+  for (int page = 0; page < keys.pages; ++page) {
+    const std::byte* pair = keys.now[page];
+    const std::byte* ahead = keys.ahead[page];
+    float* column = unpacked + page * kPageTokens;
+    for (int channel = 0; channel < head_dim; channel += 2) {
+      const VecPair<S> values = Reader::Keys(pair);
+      S::Prefetch(ahead);
+      S::Store(column, values.even);
+      S::Store(column + kBatchTokens, values.odd);
+      pair += Reader::kKeyPairBytes;
+      ahead += Reader::kKeyPairBytes;
+      column += 2 * kBatchTokens;
+    }
+  }
+}
+
+// AttentionKernels::unpack_values
+template <class S, class Reader>
+void UnpackValues(const BatchPlanes& values, int head_dim, float* unpacked) {
+  for (int page = 0; page < values.pages; ++page) {
+    for (int pair = 0; pair < kPageTokens / 2; ++pair) {
+      float* row = unpacked + (page * kPageTokens + 2 * pair) * head_dim;
+      for (int channel = 0; channel < head_dim; channel += 16) {
+        const VecPair<S> value = Reader::Values(values.now[page], pair, channel, head_dim);
+        Reader::template PrefetchValues<1>(values.ahead[page], pair, channel, head_dim);
+        S::Store(row + channel, value.even);
+        S::Store(row + head_dim + channel, value.odd);
+      }
+    }
+  }
+}
+
+// A block of kRows rows and kVecs vectors of C.
+template <class S, int kRows, int kVecs>
+inline void MultiplyBlock(const MatrixProduct& product, const float* a, const float* b, float* c) {
+  using Vec = typename S::Vec;
+  Vec sums[kRows][kVecs];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kVecs; ++i) {
+      sums[r][i] = product.accumulate ? S::Load(c + r * product.c_stride + i * 16) : S::Set(0.0F);
+    }
+  }
+  for (int k = 0; k < product.k; ++k) {
+    Vec row[kVecs];
+#pragma GCC unroll 4
+    for (int i = 0; i < kVecs; ++i) row[i] = S::Load(b + i * 16);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const Vec factor = S::Set(a[r * product.a_stride]);
+#pragma GCC unroll 4
+      for (int i = 0; i < kVecs; ++i) sums[r][i] = S::Fma(factor, row[i], sums[r][i]);
+    }
+    ++a;
+    b += product.b_stride;
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kVecs; ++i) S::Store(c + r * product.c_stride + i * 16, sums[r][i]);
+  }
+}
+
+// All rows of kVecs vectors of C: blocks of S::kTileRows rows, then what is left.
+template <class S, int kVecs, int kRows = S::kTileRows>
+inline void MultiplyColumns(const MatrixProduct& product, const float* b, float* c, int row = 0) {
+  for (; row + kRows <= product.m; row += kRows) {
+    MultiplyBlock<S, kRows, kVecs>(product, product.a + row * product.a_stride, b,
+                                   c + row * product.c_stride);
+  }
+  if constexpr (kRows > 1) {
+    if (row < product.m) MultiplyColumns<S, kVecs, kRows - 1>(product, b, c, row);
+  }
+}
+
+// Walks C in columns of at most kMost vectors, all about as wide: 5 vectors are 3 and 2, not 4
+// and 1.
+template <class S, int kMost>
+inline void MultiplyFrom(const MatrixProduct& product, int vec, int width) {
+  if constexpr (kMost > 1) {
+    if (width < kMost) return MultiplyFrom<S, kMost - 1>(product, vec, width);
+  }
+  MultiplyColumns<S, kMost>(product, product.b + vec * 16, product.c + vec * 16);
+}
+
+// AttentionKernels::multiply
+template <class S>
+void Multiply(const MatrixProduct& product) {
+  int vec = 0;
+  for (int columns = (product.n + S::kTileVecs - 1) / S::kTileVecs; columns > 0; --columns) {
+    const int width = (product.n - vec + columns - 1) / columns;
+    MultiplyFrom<S, S::kTileVecs>(product, vec, width);
+    vec += width;
+  }
+}
+
+}  // namespace swiftkv

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gathers a tile's query vectors and scatters its results.
+#include "attention/tile_state.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace swiftkv {
+namespace {
+
+constexpr std::int32_t kLowestPosition = std::numeric_limits<std::int32_t>::min();
+
+// Returns the index of a query vector in [rows, num_heads].
+std::size_t HeadIndex(const AttentionBatch& batch, const RowTile& tile, int vector) {
+  const AttentionShape& shape = batch.shape;
+  const int group = shape.num_heads / shape.num_kv_heads;
+  const int row = batch.sequences[static_cast<std::size_t>(tile.sequence)].first_row +
+                  tile.first_row + vector / group;
+  return static_cast<std::size_t>(row) * shape.num_heads + tile.kv_head * group + vector % group;
+}
+
+float SumLanes(const float* lanes) {
+  float sums[8];
+  for (int i = 0; i < 8; ++i) sums[i] = lanes[i] + lanes[i + 8];
+  return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
+}
+
+}  // namespace
+
+void LoadTile(const AttentionBatch& batch, const RowTile& tile, int stride, TileState* state) {
+  const AttentionShape& shape = batch.shape;
+  const AttentionSequence& sequence = batch.sequences[static_cast<std::size_t>(tile.sequence)];
+  const int group = shape.num_heads / shape.num_kv_heads;
+  state->vectors = tile.num_rows * group;
+  state->stride = stride;
+  state->view.first_position = sequence.first_position + tile.first_row;
+  state->view.last_position = state->view.first_position + tile.num_rows - 1;
+  state->view.window = shape.window;
+  for (int v = 0; v < state->vectors; ++v) {
+    const float* query = batch.q + HeadIndex(batch, tile, v) * shape.head_dim;
+    float* scaled = state->queries + v * stride;
+    for (int i = 0; i < shape.head_dim; ++i) scaled[i] = query[i] * shape.scale;
+    const std::int64_t position = state->view.first_position + v / group;
+    state->last_visible[v] = static_cast<std::int32_t>(position);
+    state->first_visible[v] =
+        shape.window > 0 ? static_cast<std::int32_t>(position - shape.window + 1) : kLowestPosition;
+  }
+}
+
+void ResetSoftmax(int head_dim, TileState* state) {
+  const int vectors = state->vectors;
+  std::fill_n(state->max, vectors, -std::numeric_limits<float>::infinity());
+  std::fill_n(state->sums, vectors * 16, 0.0F);
+  for (int v = 0; v < vectors; ++v) std::fill_n(state->out + v * state->stride, head_dim, 0.0F);
+}
+
+void StoreVector(const AttentionBatch& batch, const RowTile& tile, int vector,
+                 const FinishedVector& finished) {
+  const std::size_t index = HeadIndex(batch, tile, vector);
+  const int head_dim = batch.shape.head_dim;
+  float* out = batch.out + index * head_dim;
+  const bool saw_any = finished.sum > 0;
+  const float factor = saw_any ? 1.0F / finished.sum : 0.0F;
+  for (int i = 0; i < head_dim; ++i) out[i] = finished.weighted[i] * factor;
+  if (batch.lse != nullptr) {
+    batch.lse[index] =
+        saw_any ? finished.max + std::log(finished.sum) : -std::numeric_limits<float>::infinity();
+  }
+}
+
+void StoreTile(const AttentionBatch& batch, const WorkPlan& plan, const WorkItem& item,
+               std::byte* scratch, const TileState& state) {
+  const RowTile& tile = plan.tile(item);
+  const int head_dim = batch.shape.head_dim;
+  for (int v = 0; v < state.vectors; ++v) {
+    const float* weighted = state.out + v * state.stride;
+    const float sum = SumLanes(state.sums + v * 16);
+    if (tile.num_chunks == 1) {
+      StoreVector(batch, tile, v, {weighted, state.max[v], sum});
+      continue;
+    }
+    float* partial = plan.partial(scratch, tile, item.chunk, v);
+    std::copy_n(weighted, head_dim, partial);
+    partial[head_dim] = state.max[v];
+    partial[head_dim + 1] = sum;
+  }
+}
+
+}  // namespace swiftkv

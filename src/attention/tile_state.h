@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Holds what one thread needs to work on one tile, and moves queries in and results out.
+//
+// About 300 KiB, made on the stack of the thread that works, so that no two threads share a line
+// and nothing is allocated during a step; only the part that a tile uses is touched. A query vector
+// is a (row, head of the group) pair: vector = row * group + head.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "attention/kernels.h"
+#include "attention/page_batches.h"
+#include "attention/work_plan.h"
+#include "swiftkv/attention.h"
+
+namespace swiftkv {
+
+struct alignas(64) TileState {
+  float queries[kMaxTileVectors * kRowStride];  // [vectors, stride], times the scale
+  float out[kMaxTileVectors * kRowStride];      // [vectors, stride] weighted sums
+  float scores[kMaxTileVectors * kBatchTokens];
+  float sums[kMaxTileVectors * 16];  // [vectors, 16] lanes of the sum of weights
+  float max[kMaxTileVectors];
+  std::int32_t first_visible[kMaxTileVectors];
+  std::int32_t last_visible[kMaxTileVectors];
+  std::int32_t positions[kBatchTokens];
+  float keys[kMaxHeadDim * kBatchTokens];    // [head_dim, 64] unpacked; tiles of many vectors
+  float values[kBatchTokens * kMaxHeadDim];  // [64, head_dim]
+  int vectors;
+  int stride;  // floats between rows of queries and of out
+  TileView view;
+
+  // Left uninitialised: Load fills what a tile uses.
+  TileState() {}  // NOLINT(modernize-use-equals-default)
+};
+
+// Fills queries, visible positions and view; the rest is as Reset leaves it.
+void LoadTile(const AttentionBatch& batch, const RowTile& tile, int stride, TileState* state);
+
+// Starts an online softmax: no maximum, sums of zero.
+void ResetSoftmax(int head_dim, TileState* state);
+
+// Writes the item's result: to out and lse where it is the tile's only chunk, else to its partial
+// result.
+void StoreTile(const AttentionBatch& batch, const WorkPlan& plan, const WorkItem& item,
+               std::byte* scratch, const TileState& state);
+
+// Writes one finished query vector: weighted sum / sum, and max + log(sum). A sum of zero, from a
+// vector that saw nothing, gives zeros and -inf.
+struct FinishedVector {
+  const float* weighted;  // [head_dim]
+  float max;
+  float sum;
+};
+void StoreVector(const AttentionBatch& batch, const RowTile& tile, int vector,
+                 const FinishedVector& finished);
+
+}  // namespace swiftkv
