@@ -7,6 +7,7 @@ SWIFTKV_LLAMA_SOURCE names a tree to use as it is; SWIFTKV_LLAMA_ARCHIVE names t
 a local file, checked like a downloaded one. Nothing is fetched once the tree is in the cache.
 """
 
+import hashlib
 import os
 import pathlib
 import sys
@@ -36,6 +37,7 @@ NEEDED = (
     "ggml",
     "include",
     "licenses",
+    "scripts",
     "src",
     "tools",
     "vendor",
@@ -96,7 +98,8 @@ def fetch_llama():
     tree = given_tree()
     if tree:
         return tree
-    tree = cache_root() / "src" / f"llama.cpp-{VERSION}"
+    selection = hashlib.sha256(" ".join((SHA256, *NEEDED)).encode()).hexdigest()[:8]
+    tree = cache_root() / "src" / f"llama.cpp-{VERSION}-{selection}"
     if tree.is_dir():
         return tree
     with locked("llama-source"):

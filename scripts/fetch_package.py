@@ -44,7 +44,7 @@ def ensure_pip():
 
 
 class Progress:
-    """Shows how much of a download has come: a moving line on a terminal, else a line per quarter."""
+    """Shows how much of a download has come: a moving line on a terminal or a line per quarter."""
 
     def __init__(self, name, total):
         self.name, self.total, self.done = name, total, 0
