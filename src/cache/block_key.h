@@ -28,11 +28,12 @@ struct BlockKeyHash {
 
 // What separates families of sequences that must never share.
 struct KeyRoot {
-  std::string_view model_fingerprint;
-  std::string_view tenant_salt;  // from the API key; a request's salt narrows it
-  std::string_view request_salt;
-  std::string_view adapter;
-  BlockKey lineage;  // key of the compressed prefix that the sequence stands on; zero for dense
+  std::string_view model_fingerprint = {};
+  std::string_view tenant_salt = {};  // from the API key; a request's salt narrows it
+  std::string_view request_salt = {};
+  std::string_view adapter = {};
+  // Key of the compressed prefix that the sequence stands on; zero for dense.
+  BlockKey lineage = {};
 };
 
 // Returns the key that the first block's key is chained to.
