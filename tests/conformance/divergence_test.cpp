@@ -64,6 +64,30 @@ TEST(DivergenceTest, SummaryGivesMeanPercentileAndAgreement) {
   EXPECT_NEAR(summary.KldPercentile(90.0), 0.0, 1e-12);
   EXPECT_NEAR(summary.KldPercentile(99.0), flip, 1e-12);
   EXPECT_DOUBLE_EQ(summary.SameTop1(), 0.9);
+  EXPECT_EQ(summary.Parted(), 1);
+}
+
+TEST(DivergenceTest, GapsAreTakenWhereTheBestTokensPartAndByTheSurerSide) {
+  DivergenceSummary summary;
+  EXPECT_EQ(summary.WidestGap(), 0.0);
+  summary.Add(std::vector<float>{0.0F, 9.0F}, std::vector<float>{0.0F, 1.0F});  // agree
+  summary.Add(std::vector<float>{0.5F, 0.0F}, std::vector<float>{0.0F, 0.25F});
+  summary.Add(std::vector<float>{0.125F, 0.0F}, std::vector<float>{0.0F, 0.25F});
+  EXPECT_DOUBLE_EQ(summary.WidestGap(), 0.5);
+  EXPECT_DOUBLE_EQ(summary.MeanGap(), 0.375);
+}
+
+TEST(DivergenceTest, RowsAddedTogetherCountAsRowsAddedSingly) {
+  Logits reference = {5, 2, {0, 1, 2, 3, 5, 4, 7, 6, 8, 9}};
+  Logits other = {5, 2, {1, 0, 2, 3, 4, 5, 7, 6, 8, 8.5F}};
+  DivergenceSummary together;
+  together.AddRows(reference, other);
+  DivergenceSummary singly;
+  for (int row = 0; row < 5; ++row) singly.Add(reference.Row(row), other.Row(row));
+  EXPECT_EQ(together.positions(), 5);
+  EXPECT_EQ(together.MeanKld(), singly.MeanKld());
+  EXPECT_EQ(together.Parted(), singly.Parted());
+  EXPECT_EQ(together.Parted(), 2);
 }
 
 }  // namespace

@@ -163,8 +163,8 @@ TEST_P(LogitsTest, AForkedSequenceStaysWithinTheBound) {
 INSTANTIATE_TEST_SUITE_P(Families, LogitsTest,
                          testing::Combine(testing::ValuesIn(TinyModels()),
                                           testing::Values("f32", "f16")),
-                         [](const auto& info) {
-                           return std::get<0>(info.param).name + "_" + std::get<1>(info.param);
+                         [](const auto& row) {
+                           return std::get<0>(row.param).name + "_" + std::get<1>(row.param);
                          });
 
 }  // namespace

@@ -55,9 +55,10 @@ using WeightsCase = std::tuple<TinyFamily, bool, OracleWeights>;
 class WeightsTest : public testing::TestWithParam<WeightsCase> {};
 
 // These products round the activations to the weights' format, so a difference in a last bit can
-// grow to a step of that format; what must hold is that the distributions are the same for every
-// purpose.
-TEST_P(WeightsTest, DistributionsEqualLibllamas) {
+// grow to a step of that format. The measure is therefore libllama itself: its two attention
+// kernels, at the same F32 cache, differ by a mean KLD of 2e-8 with F16 weights and 1e-5 to 1e-4
+// with 4 bits.
+TEST_P(WeightsTest, DistributionsAreNoFurtherFromLibllamaThanItIsFromItself) {
   const auto [family, tied, weights] = GetParam();
   const TempDirectory directory;
   Result<std::string> exact = WriteTinyGguf(WideModel(family, tied), directory.path());
@@ -68,16 +69,25 @@ TEST_P(WeightsTest, DistributionsEqualLibllamas) {
   const auto tokens = RandomTokens(kPositions, 256, 9);
   auto oracle = LlamaOracle::Load(path, {});
   ASSERT_TRUE(oracle.ok()) << oracle.status().message();
+  auto flash = LlamaOracle::Load(path, {.flash_attention = true});
+  ASSERT_TRUE(flash.ok()) << flash.status().message();
   auto paged = PagedModel::Load(path, {});
   ASSERT_TRUE(paged.ok()) << paged.status().message();
   const Result<Logits> expected = (*oracle)->Append(tokens);
   const Result<Logits> ours = (*paged)->Append(tokens);
   ASSERT_TRUE(expected.ok()) << expected.status().message();
   ASSERT_TRUE(ours.ok()) << ours.status().message();
+  const Result<Logits> other = (*flash)->Append(tokens);
+  ASSERT_TRUE(other.ok()) << other.status().message();
   DivergenceSummary summary;
-  for (int row = 0; row < kPositions; ++row) summary.Add(expected->Row(row), ours->Row(row));
-  EXPECT_LE(summary.MeanKld(), weights == OracleWeights::kF16 ? 1e-6 : 1e-5);
-  EXPECT_GE(summary.SameTop1(), 0.985);
+  DivergenceSummary floor;  // libllama with flash attention against libllama without
+  for (int row = 0; row < kPositions; ++row) {
+    summary.Add(expected->Row(row), ours->Row(row));
+    floor.Add(expected->Row(row), other->Row(row));
+  }
+  RecordProperty("mean_kld", std::to_string(summary.MeanKld()));
+  EXPECT_LE(summary.MeanKld(), 1.5 * floor.MeanKld() + 1e-8);
+  EXPECT_GE(summary.SameTop1(), floor.SameTop1() - 0.02);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -86,10 +96,9 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Bool(),
                      testing::Values(OracleWeights::kF16, OracleWeights::kQ8_0,
                                      OracleWeights::kQ4_1, OracleWeights::kQ4_K)),
-    [](const auto& info) {
-      return std::string(TinyFamilyName(std::get<0>(info.param))) +
-             (std::get<1>(info.param) ? "_tied_" : "_untied_") +
-             WeightsName(std::get<2>(info.param));
+    [](const auto& row) {
+      return std::string(TinyFamilyName(std::get<0>(row.param))) +
+             (std::get<1>(row.param) ? "_tied_" : "_untied_") + WeightsName(std::get<2>(row.param));
     });
 
 TEST(SplitModelTest, ShardsComputeWhatTheWholeFileDoes) {

@@ -103,9 +103,9 @@ TEST_P(WindowTest, WindowLayersStopGrowing) {
 INSTANTIATE_TEST_SUITE_P(Windows, WindowTest,
                          testing::Combine(testing::Values(8, 32, 33, 47),
                                           testing::Values("f32", "f16")),
-                         [](const auto& info) {
-                           return "w" + std::to_string(std::get<0>(info.param)) + "_" +
-                                  std::get<1>(info.param);
+                         [](const auto& row) {
+                           return "w" + std::to_string(std::get<0>(row.param)) + "_" +
+                                  std::get<1>(row.param);
                          });
 
 }  // namespace

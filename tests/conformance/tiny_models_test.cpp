@@ -120,7 +120,7 @@ TEST_P(TinyModelTest, AnF16CacheStaysWithinTheBoundInLibllama) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, TinyModelTest, testing::ValuesIn(TinyModels()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& row) { return row.param.name; });
 
 TEST(TinyGgufTest, TheSameDescriptionGivesTheSameBytes) {
   const TinyModel& model = TinyModelNamed("llama_gqa3_d64");
@@ -167,8 +167,8 @@ TEST_P(TinyTokenizerTest, TextRoundTripsAndMergesApply) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, TinyTokenizerTest,
                          testing::Values(TinyVocabularyKind::kSpm, TinyVocabularyKind::kBpe),
-                         [](const auto& info) {
-                           return info.param == TinyVocabularyKind::kSpm ? "spm" : "bpe";
+                         [](const auto& row) {
+                           return row.param == TinyVocabularyKind::kSpm ? "spm" : "bpe";
                          });
 
 }  // namespace

@@ -3,17 +3,17 @@
 // published.
 //
 // Q4_1 products round the activations to 8 bits, so libllama differs from itself by a mean KLD of
-// .003 when only its attention kernel changes; tokens may part at near-ties. Forced decoding
-// compares at equal histories, and where the best token differs, both candidates must be about as
-// likely.
+// .003 when only its attention kernel changes, and its best tokens part at 1 in 40 positions.
+// Forced decoding compares at equal histories, beside that floor measured in the same run. That the
+// candidates are near-ties where nothing hides it is checked with F16 weights
+// (quality_real_models_test.cpp).
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/llama_oracle.h"
@@ -53,59 +53,76 @@ std::string ChatPrompt(const std::string& question) {
   return "<|im_start|>user\n" + question + "<|im_end|>\n<|im_start|>assistant\n";
 }
 
-// What forced decoding found over all prompts.
-struct Findings {
-  DivergenceSummary divergence;
-  int parted = 0;           // positions whose best tokens differ
-  double widest_gap = 0.0;  // nats between the two candidates, by either side's distribution
+// Three decoders at equal histories: libllama, ours, and libllama with its other attention kernel,
+// which says how much of a difference is the weights' own noise.
+struct Decoders {
+  std::unique_ptr<LlamaOracle> oracle;
+  std::unique_ptr<LlamaOracle> flash;
+  std::unique_ptr<PagedModel> paged;
+  DivergenceSummary ours;
+  DivergenceSummary floor;
 };
 
-void CompareRow(std::span<const float> expected, std::span<const float> ours, Findings* findings) {
-  findings->divergence.Add(expected, ours);
-  const int32_t theirs = ArgMax(expected);
-  const int32_t mine = ArgMax(ours);
-  if (theirs == mine) return;
-  ++findings->parted;
-  const double by_them = LogProbability(expected, theirs) - LogProbability(expected, mine);
-  const double by_us = LogProbability(ours, mine) - LogProbability(ours, theirs);
-  findings->widest_gap = std::max({findings->widest_gap, by_them, by_us});
+void Open(const std::string& path, Decoders* decoders) {
+  OracleOptions options = {.cache = OracleCache::kF16};
+  auto oracle = LlamaOracle::Load(path, options);
+  ASSERT_TRUE(oracle.ok()) << oracle.status().message();
+  options.flash_attention = true;
+  auto flash = LlamaOracle::Load(path, options);
+  ASSERT_TRUE(flash.ok()) << flash.status().message();
+  PagedModelOptions paged_options;
+  paged_options.format = "f16";
+  auto paged = PagedModel::Load(path, paged_options);
+  ASSERT_TRUE(paged.ok()) << paged.status().message();
+  decoders->oracle = std::move(*oracle);
+  decoders->flash = std::move(*flash);
+  decoders->paged = std::move(*paged);
 }
 
-// Lets libllama choose, and shows our decoder each choice.
-void ForceOne(const std::string& question, LlamaOracle* oracle, PagedModel* paged,
-              Findings* findings) {
-  oracle->Clear();
-  ASSERT_TRUE(paged->Clear().ok());
-  std::vector<int32_t> next = oracle->Tokenize(ChatPrompt(question), /*add_special=*/true);
+// Lets libllama choose, and shows the others each choice.
+void ForceOne(const std::string& question, Decoders* decoders) {
+  decoders->oracle->Clear();
+  decoders->flash->Clear();
+  ASSERT_TRUE(decoders->paged->Clear().ok());
+  std::vector<int32_t> next =
+      decoders->oracle->Tokenize(ChatPrompt(question), /*add_special=*/true);
   for (int step = 0; step < kGenerated; ++step) {
-    const Result<Logits> expected = oracle->AppendForLast(next);
+    const Result<Logits> expected = decoders->oracle->AppendForLast(next);
     ASSERT_TRUE(expected.ok()) << expected.status().message();
-    const Result<Logits> ours = paged->Append(next);
+    const Result<Logits> other = decoders->flash->AppendForLast(next);
+    ASSERT_TRUE(other.ok()) << other.status().message();
+    const Result<Logits> ours = decoders->paged->Append(next);
     ASSERT_TRUE(ours.ok()) << ours.status().message();
-    CompareRow(expected->Row(0), ours->Row(ours->rows - 1), findings);
+    decoders->ours.Add(expected->Row(0), ours->Row(ours->rows - 1));
+    decoders->floor.Add(expected->Row(0), other->Row(0));
     // Past the end of the answer, too: the count of positions must not depend on the model's mood.
     next = {ArgMax(expected->Row(0))};
   }
 }
 
-TEST(ForcedDecodingTest, GreedyTokensOfLibllamaAreAsLikelyToUs) {
+void Print(const char* what, const DivergenceSummary& summary) {
+  std::printf(
+      "%s: positions %ld, mean KLD %.2e, best tokens part at %ld, there the gap is %.3f, at most "
+      "%.3f\n",
+      what, static_cast<long>(summary.positions()), summary.MeanKld(),
+      static_cast<long>(summary.Parted()), summary.MeanGap(), summary.WidestGap());
+}
+
+TEST(ForcedDecodingTest, GreedyTokensOfLibllamaAreAsLikelyToUsAsToLibllamaItself) {
   const Result<std::string> path = RealModelFile(RealModel::kSmolLm2);
   if (!path.ok()) GTEST_SKIP() << path.status().message();
-  auto oracle = LlamaOracle::Load(*path, {.cache = OracleCache::kF16});
-  ASSERT_TRUE(oracle.ok()) << oracle.status().message();
-  PagedModelOptions options;
-  options.format = "f16";
-  auto paged = PagedModel::Load(*path, options);
-  ASSERT_TRUE(paged.ok()) << paged.status().message();
-  Findings findings;
+  Decoders decoders;
+  ASSERT_NO_FATAL_FAILURE(Open(*path, &decoders));
   for (const char* question : kPrompts) {
-    ASSERT_NO_FATAL_FAILURE(ForceOne(question, oracle->get(), paged->get(), &findings));
+    ASSERT_NO_FATAL_FAILURE(ForceOne(question, &decoders));
   }
-  std::printf("positions %ld, mean KLD %.2e, parted at %d, widest gap %.3f\n",
-              static_cast<long>(findings.divergence.positions()), findings.divergence.MeanKld(),
-              findings.parted, findings.widest_gap);
-  EXPECT_LE(findings.divergence.MeanKld(), 0.005);
-  EXPECT_LE(findings.widest_gap, 0.1);
+  Print("ours against libllama", decoders.ours);
+  Print("libllama against itself", decoders.floor);
+  EXPECT_LE(decoders.ours.MeanKld(), 0.005);
+  // Single gaps reach .4 nats between libllama's own kernels; their number and mean are what can be
+  // held.
+  EXPECT_LE(decoders.ours.Parted(), 2 * decoders.floor.Parted() + 5);
+  EXPECT_LE(decoders.ours.MeanGap(), 1.5 * decoders.floor.MeanGap() + 0.02);
 }
 
 }  // namespace

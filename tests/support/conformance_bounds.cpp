@@ -32,6 +32,7 @@ void ExpectLogitsNear(const Logits& oracle, const Logits& ours, float bound,
     const bool clear = TopGap(oracle.Row(row)) > bound;
     if (clear && ArgMax(oracle.Row(row)) != ArgMax(ours.Row(row))) ++flipped;
   }
+  testing::Test::RecordProperty("max difference, " + what, std::to_string(largest));
   EXPECT_EQ(far_rows, 0) << what << ": " << far_rows << " of " << oracle.rows
                          << " positions differ by more than " << bound << ", the first at "
                          << first_far << ", largest difference " << largest;

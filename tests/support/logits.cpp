@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 
 #include "base/check.h"
 
@@ -90,29 +91,73 @@ double KlDivergence(std::span<const float> reference, std::span<const float> oth
   return divergence < 0.0 ? 0.0 : divergence;
 }
 
+DivergenceSummary::Row DivergenceSummary::Compare(std::span<const float> reference,
+                                                  std::span<const float> other) {
+  Row row;
+  row.divergence = KlDivergence(reference, other);
+  const auto first = static_cast<size_t>(ArgMax(reference));
+  const auto second = static_cast<size_t>(ArgMax(other));
+  row.same_top1 = first == second;
+  // Log probabilities of one row differ as its logits do.
+  row.gap = std::max(static_cast<double>(reference[first]) - reference[second],
+                     static_cast<double>(other[second]) - other[first]);
+  return row;
+}
+
 void DivergenceSummary::Add(std::span<const float> reference, std::span<const float> other) {
-  divergences_.push_back(KlDivergence(reference, other));
-  if (ArgMax(reference) == ArgMax(other)) ++same_top1_;
+  rows_.push_back(Compare(reference, other));
+}
+
+void DivergenceSummary::AddRows(const Logits& reference, const Logits& other) {
+  SKV_CHECK(reference.rows == other.rows);
+  const size_t begin = rows_.size();
+  rows_.resize(begin + static_cast<size_t>(reference.rows));
+  const auto compare = [&](int first, int end) {
+    for (int row = first; row < end; ++row) {
+      rows_[begin + static_cast<size_t>(row)] = Compare(reference.Row(row), other.Row(row));
+    }
+  };
+  const int half = reference.rows / 2;
+  std::thread lower(compare, 0, half);
+  compare(half, reference.rows);
+  lower.join();
 }
 
 double DivergenceSummary::MeanKld() const {
-  SKV_CHECK(!divergences_.empty());
+  SKV_CHECK(!rows_.empty());
   double sum = 0.0;
-  for (const double divergence : divergences_) sum += divergence;
-  return sum / static_cast<double>(divergences_.size());
+  for (const Row& row : rows_) sum += row.divergence;
+  return sum / static_cast<double>(rows_.size());
 }
 
 double DivergenceSummary::KldPercentile(double percent) const {
-  SKV_CHECK(!divergences_.empty() && percent > 0.0 && percent <= 100.0);
-  std::vector<double> sorted = divergences_;
+  SKV_CHECK(!rows_.empty() && percent > 0.0 && percent <= 100.0);
+  std::vector<double> sorted;
+  for (const Row& row : rows_) sorted.push_back(row.divergence);
   std::sort(sorted.begin(), sorted.end());
   const double rank = std::ceil(percent / 100.0 * static_cast<double>(sorted.size()));
   return sorted[static_cast<size_t>(rank) - 1];
 }
 
 double DivergenceSummary::SameTop1() const {
-  SKV_CHECK(!divergences_.empty());
-  return static_cast<double>(same_top1_) / static_cast<double>(divergences_.size());
+  SKV_CHECK(!rows_.empty());
+  return 1.0 - static_cast<double>(Parted()) / static_cast<double>(rows_.size());
+}
+
+int64_t DivergenceSummary::Parted() const {
+  return std::count_if(rows_.begin(), rows_.end(), [](const Row& row) { return !row.same_top1; });
+}
+
+double DivergenceSummary::MeanGap() const {
+  double sum = 0.0;
+  for (const Row& row : rows_) sum += row.same_top1 ? 0.0 : row.gap;
+  return Parted() == 0 ? 0.0 : sum / static_cast<double>(Parted());
+}
+
+double DivergenceSummary::WidestGap() const {
+  double widest = 0.0;
+  for (const Row& row : rows_) widest = std::max(widest, row.same_top1 ? 0.0 : row.gap);
+  return widest;
 }
 
 }  // namespace swiftkv

@@ -36,17 +36,32 @@ double KlDivergence(std::span<const float> reference, std::span<const float> oth
 class DivergenceSummary {
  public:
   void Add(std::span<const float> reference, std::span<const float> other);
+  // Adds all rows; computes on two threads, since a row of a large vocabulary takes milliseconds.
+  void AddRows(const Logits& reference, const Logits& other);
 
-  int64_t positions() const { return static_cast<int64_t>(divergences_.size()); }
+  int64_t positions() const { return static_cast<int64_t>(rows_.size()); }
   double MeanKld() const;
   // Returns the KLD that `percent` of the positions do not pass, 0 < percent <= 100.
   double KldPercentile(double percent) const;
   // Returns the fraction of positions at which both have the same best token, 0..1.
   double SameTop1() const;
 
+  // Positions at which the best tokens differ. There, the gap is how far apart the log
+  // probabilities of the two candidates are, by the distribution that sets them further apart; 0
+  // where none parted.
+  int64_t Parted() const;
+  double MeanGap() const;
+  double WidestGap() const;
+
  private:
-  std::vector<double> divergences_;  // nats
-  int64_t same_top1_ = 0;
+  struct Row {
+    double divergence = 0.0;  // nats
+    bool same_top1 = true;
+    double gap = 0.0;  // nats
+  };
+  static Row Compare(std::span<const float> reference, std::span<const float> other);
+
+  std::vector<Row> rows_;
 };
 
 }  // namespace swiftkv
