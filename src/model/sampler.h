@@ -12,16 +12,12 @@
 #include <span>
 #include <vector>
 
+#include "model/logprobs.h"  // for callers that report what was drawn
 #include "model/sampler_options.h"
 #include "model/vocabulary.h"
 #include "swiftkv/status.h"
 
 namespace swiftkv {
-
-struct TokenLogprob {
-  TokenId token = kNoToken;
-  float logprob = 0.0F;  // natural logarithm, at most 0
-};
 
 class Sampler {
  public:
@@ -58,12 +54,5 @@ class Sampler {
 
   std::unique_ptr<Impl> impl_;
 };
-
-// Returns log-softmax of the raw logits (before any sampling step) at `token`. `logits`:
-// [vocabulary size] f32.
-TokenLogprob LogprobOf(std::span<const float> logits, TokenId token);
-
-// Returns the `count` most likely tokens, best first, the lower id first among equals.
-std::vector<TokenLogprob> TopLogprobs(std::span<const float> logits, int count);
 
 }  // namespace swiftkv
