@@ -152,7 +152,7 @@ Status SpecReader::ReadHeadDim() {
   SKV_ASSIGN_OR_RETURN(const auto value_length,
                        file_.FindInt(Key("attention.value_length"), {1, kMaxHeadDim}));
   const DecoderLayerSpec& first = spec_.layers.front();
-  std::int64_t head_dim = key_length.value_or(value_length.value_or(0));
+  std::int64_t head_dim = key_length.value_or(0);
   if (head_dim == 0) {
     // The projection's rows tell it where the keys do not.
     const GgufTensor* query = file_.FindTensor("blk.0.attn_q.weight");
