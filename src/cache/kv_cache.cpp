@@ -38,6 +38,12 @@ Result<std::unique_ptr<KvCache>> KvCache::Create(const KvCacheOptions& options) 
         fmt::format("the KV cache needs at least {} bytes for one block of 16 tokens, not: {}",
                     geometry.smallest_bound(), options.memory_bytes));
   }
+  constexpr std::uint64_t kAddressable = std::uint64_t{1} << 46;  // half of x86-64's user space
+  if (options.memory_bytes > kAddressable) {
+    return Status::InvalidArgument(
+        fmt::format("the KV cache may be bounded by up to {} bytes, not: {}", kAddressable,
+                    options.memory_bytes));
+  }
   auto state = std::make_unique<State>(std::move(geometry), options.memory_bytes);
   SKV_ASSIGN_OR_RETURN(state->sequences, SequenceSet::Create(&state->geometry, &state->budget,
                                                              options.poison_free_frames));
