@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <ostream>
 #include <utility>
 
 #include "support/tiny_gguf.h"
@@ -50,6 +51,10 @@ void Append(std::vector<HostileGguf> part, std::vector<HostileGguf>* all) {
 }
 
 }  // namespace
+
+std::ostream& operator<<(std::ostream& stream, const HostileGguf& file) {
+  return stream << file.name;
+}
 
 TinyModel HonestModel() {
   TinyModel model;

@@ -2,6 +2,7 @@
 // Lists damaged and hostile GGUF files, each an honest one with a single thing changed.
 #pragma once
 
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@ struct HostileGguf {
   std::string
       names;  // what the error must name: a key, a tensor or a value; empty where nothing fits
 };
+
+// Prints the name, so that a failing case is told by it.
+std::ostream& operator<<(std::ostream& stream, const HostileGguf& file);
 
 // The honest models that the files are made from: a llama of one layer, without text and with a BPE
 // vocabulary. libllama loads both.
