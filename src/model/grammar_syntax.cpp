@@ -22,7 +22,8 @@ bool IsHex(char c) { return IsDigit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' &&
 constexpr std::uint64_t kUnbounded = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kMaxRepeatedBytes = 1U << 22;  // of an item, written out
 
-// The size of an item as the library will write it out for a repetition.
+// The size of an item as the library will write it out for a repetition; no rules for one that is
+// left out.
 struct Repeated {
   std::uint64_t rules = 1;
   std::uint64_t length = 1;  // bytes of its text; a group becomes one reference
@@ -122,13 +123,16 @@ class Checker {
       if (c == '*' || c == '+' || c == '?' || c == '{') {
         if (!has_item) return Fail(std::string("an item must come before '") + c + "'");
         if (!Repetition(nested, &item)) return false;
+        has_item = item.rules > 0;
       } else {
         const std::size_t begin = at_;
         const std::uint64_t symbols = SymbolCount();
         bool is_item = false;
         if (!Item(&is_item)) return false;
         if (!is_item) break;
-        has_item = true;
+        // "" and [] are written out to nothing, which nothing can repeat.
+        const std::string_view text = text_.substr(begin, at_ - begin);
+        has_item = text != "\"\"" && text != "[]" && text != "[^]";
         const bool is_group = c == '(';
         item = {is_group ? std::max<std::uint64_t>(1, SymbolCount() - symbols) : 1,
                 is_group ? 1 : at_ - begin};
@@ -260,6 +264,10 @@ class Checker {
     if (most > kMaxGrammarRepetitions) most = kUnbounded;
     const bool bounded = most != kUnbounded;
     const std::uint64_t times = std::max<std::uint64_t>(1, bounded ? most : least);
+    if (most == 0) {
+      *item = {0, 0};
+      return true;
+    }
     item->rules *= times;
     if (item->rules > kMaxGrammarRepetitions || item->length * times > kMaxRepeatedBytes) {
       return Fail("repetitions may multiply to " + std::to_string(kMaxGrammarRepetitions) +
