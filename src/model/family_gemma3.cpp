@@ -65,8 +65,8 @@ Result<DecoderSpec> DescribeGemma3(const GgufFile& file, const DecodeLimits& lim
   spec.embedding_scale = std::sqrt(static_cast<float>(spec.hidden_dim));
   // The largest model scales queries by its width per head instead of by the head's size.
   if (spec.layers.size() == kLayersOf27B) {
-    spec.attention_scale =
-        1.0F / std::sqrt(static_cast<float>(spec.hidden_dim / spec.layers.front().num_heads));
+    const int width_per_head = spec.hidden_dim / spec.layers.front().num_heads;
+    spec.attention_scale = 1.0F / std::sqrt(static_cast<float>(width_per_head));
   }
   SKV_ASSIGN_OR_RETURN(const auto softcap, file.FindNumber("gemma3.final_logit_softcapping"));
   spec.logit_softcap = static_cast<float>(softcap.value_or(0.0));

@@ -11,6 +11,30 @@
 namespace swiftkv {
 namespace {
 
+constexpr int kUsualSequences = 16;  // decoded together
+
+// Sequences of `context` tokens each, the last `rows` of which are computed, as far as a plan looks
+// at them: extents without pages.
+struct PlannedBatch {
+  PlannedBatch(const AttentionShape& shape, int sequences, int rows, int context) {
+    PageRun run;
+    run.num_tokens = context;
+    run.num_pages = (context + kPageTokens - 1) / kPageTokens;
+    run.end_head = shape.num_kv_heads;
+    runs.assign(static_cast<std::size_t>(sequences), run);
+    for (int i = 0; i < sequences; ++i) {
+      slices.push_back({std::span(runs).subspan(static_cast<std::size_t>(i), 1), i * rows, rows,
+                        context - rows});
+    }
+    batch.shape = shape;
+    batch.sequences = slices;
+  }
+
+  std::vector<PageRun> runs;
+  std::vector<AttentionSequence> slices;
+  AttentionBatch batch;
+};
+
 bool SameShape(const AttentionShape& a, const AttentionShape& b) {
   return a.num_heads == b.num_heads && a.num_kv_heads == b.num_kv_heads && a.window == b.window;
 }
@@ -36,6 +60,19 @@ ForwardStep::ForwardStep(const DecoderSpec& spec, const AttentionBackend& backen
     layers_[i].group = static_cast<std::size_t>(found - groups_.begin());
     if (found == groups_.end()) groups_.push_back({shape, nullptr});
   }
+}
+
+Status ForwardStep::ReserveScratch(int max_rows, int context) {
+  std::size_t bytes = 0;
+  const int rows = std::min(max_rows, context);
+  for (const Group& group : groups_) {
+    const PlannedBatch prefill(group.shape, 1, rows, context);
+    const PlannedBatch decode(group.shape, std::min(max_rows, kUsualSequences), 1, context);
+    for (const PlannedBatch* planned : {&prefill, &decode}) {
+      bytes = std::max(bytes, backend_.Plan(planned->batch)->scratch_bytes());
+    }
+  }
+  return EnsureScratch(bytes);
 }
 
 Status ForwardStep::Prepare(KvCache* cache, const ModelBatch& batch) {

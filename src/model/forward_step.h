@@ -32,6 +32,11 @@ class ForwardStep {
  public:
   ForwardStep(const DecoderSpec& spec, const AttentionBackend& backend);
 
+  // Allocates the scratch of the largest steps that are usual: `max_rows` rows of one sequence at
+  // the end of `context` tokens, and one row each of some sequences of that length. Larger batches
+  // of decodes allocate more when they come. Errors: ResourceExhausted.
+  Status ReserveScratch(int max_rows, int context);
+
   // Collects the runs of every layer and plans attention once for each group of equal layers.
   // Errors: Unsupported where the backend does not serve the cache's format; ResourceExhausted for
   // scratch.

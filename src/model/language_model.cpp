@@ -94,6 +94,7 @@ Result<std::unique_ptr<LanguageModel>> LanguageModel::Load(const ModelOptions& o
   SKV_ASSIGN_OR_RETURN(state->fingerprint, ModelFingerprint(*file));
   SKV_RETURN_IF_ERROR(state->LoadWeights(*file, options, progress));
   state->step = std::make_unique<ForwardStep>(state->spec, *state->backend);
+  SKV_RETURN_IF_ERROR(state->step->ReserveScratch(state->max_batch_rows, state->context));
   for (int i = 0; i < static_cast<int>(state->spec.layers.size()); ++i) {
     state->hooks.push_back({state->step.get(), i, state->spec.head_dim});
   }
