@@ -57,7 +57,9 @@ if [[ ! -f "$directory/build.ninja" || ! -f "$stamp" || "$(<"$stamp")" != "$want
 fi
 
 jobs="${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}"
-ninja -C "$directory" -j "$jobs" --quiet "${targets[@]}" || {
+# Shows each step, and nothing when there is none.
+ninja -C "$directory" -j "$jobs" "${targets[@]}" 2>&1 |
+  { grep -v -e '^ninja: Entering' -e '^ninja: no work' -e 'Re-checking globbed' >&2 || true; } || {
   echo "[setup] building SwiftKV failed; the first error of the compiler is above" >&2
   exit 1
 }

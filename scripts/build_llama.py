@@ -134,9 +134,10 @@ def build(prefix, c_compiler, cxx_compiler, peers):
             quiet=True,
         )
         run_cmake(
-            ["--build", str(folder), "--parallel", jobs, "--target", "install"],
+            ["--build", str(folder), "--parallel", jobs],
             "building llama.cpp",
         )
+        run_cmake(["--install", str(folder)], "installing llama.cpp", quiet=True)
     say(f"llama.cpp built in {time.monotonic() - started:.0f} s")
 
 
