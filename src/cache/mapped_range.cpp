@@ -13,15 +13,14 @@
 
 #include "base/check.h"
 
-// Older C libraries lack these two; a kernel without them answers EINVAL, which is fine.
-#ifndef PR_SET_VMA
-#define PR_SET_VMA 0x53564d41
-#endif
-#ifndef PR_SET_VMA_ANON_NAME
-#define PR_SET_VMA_ANON_NAME 0
-#endif
-
 namespace swiftkv {
+namespace {
+
+// PR_SET_VMA and PR_SET_VMA_ANON_NAME of Linux 5.17, which older C libraries do not declare.
+constexpr int kSetVma = 0x53564d41;
+constexpr unsigned long kSetVmaAnonName = 0;
+
+}  // namespace
 
 std::size_t OsPageBytes() {
   static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
@@ -69,7 +68,7 @@ Result<MappedRange> MappedRange::Reserve(std::size_t bytes, const char* name) {
   }
   // Both are refinements: a kernel built without huge pages or names refuses them.
   (void)madvise(range.data_, rounded, MADV_NOHUGEPAGE);
-  (void)prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, range.data_, rounded, name);
+  (void)prctl(kSetVma, kSetVmaAnonName, range.data_, rounded, name);
   return range;
 }
 

@@ -11,7 +11,9 @@ namespace swiftkv {
 
 Status CheckParameters(const char* policy, std::span<const ParameterSpec> specs,
                        const PolicyParameters& parameters) {
-  for (const auto& [name, value] : parameters) {
+  for (const auto& parameter : parameters) {
+    const std::string& name = parameter.first;
+    const double value = parameter.second;
     const auto spec = std::find_if(specs.begin(), specs.end(),
                                    [&](const ParameterSpec& known) { return name == known.name; });
     if (spec == specs.end()) {

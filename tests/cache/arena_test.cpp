@@ -61,8 +61,9 @@ TEST(ArenaTest, WhatIsChargedIsWhatTheKernelCountsUnderRandomUse) {
         live.resize(live.size() - count);
       }
       arena->CheckInvariants();
-      ASSERT_EQ(arena->mapped_bytes(), Resident(*arena));
       ASSERT_EQ(budget.used_bytes(), arena->mapped_bytes() + arena->metadata_bytes());
+      if (step % 8 != 0) continue;  // smaps is slow
+      ASSERT_EQ(arena->mapped_bytes(), Resident(*arena));
     }
     for (std::uint32_t frame : live) {
       ASSERT_EQ(*arena->Frame(frame), static_cast<std::byte>(frame % 251));
