@@ -8,9 +8,9 @@
 //     kTileRows, kTileVecs             the block of a matrix product
 //     Set, Load, Store, Add, Sub, Mul, Div, Fma(a, b, c) = a b + c, Min, Max, Abs, CopySign
 //     ReduceMax(v)                     the largest lane
-//     Round(v)                         to the nearest integer, as float
-//     ScaleByPowerOfTwo(v, n)          v 2^n for integral n in [-126, 127]
-//     ZeroBelow(x, bound, v)           v, but 0 in lanes where x < bound
+//     Fraction(x)                      x - floor(x); anything for -inf
+//     ScaleByFloor(v, x)               v 2^floor(x) for v in [1, 2] and x < 128; 0 for x = -inf,
+//                                      also where the result would be subnormal if need be
 //     LoadHalves(p)                    16 f16
 //     LoadBrains(p, even, odd)         16 pairs of bf16
 //     WhereInRange(p, lo, hi, a, b)    a in lanes where lo <= p[lane] <= hi, else b

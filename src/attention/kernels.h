@@ -27,10 +27,15 @@ inline constexpr int kNumKernelFormats = 3;  // FormatId f32, f16, bf16
 // One plane (K or V) of the pages of a batch.
 struct BatchPlanes {
   const std::byte* now[kBatchPages];
-  const std::byte*
-      ahead[kBatchPages];  // the same lines of these are prefetched; any address will do
-  int pages;               // [1, 4]
+  const std::byte* ahead[kBatchPages];  // to prefetch meanwhile; any address will do
+  int pages;                            // [1, 4]
+  int bytes;                            // of a plane
 };
+
+// A score in units of ln 2 times this is the score itself. Kernels see scaled queries, scores,
+// maxima and log-sum-exps in units of ln 2, where a weight is a power of two.
+inline constexpr float kLn2 = 0.693147181F;
+inline constexpr float kLog2E = 1.44269504F;  // 1 / ln 2
 
 // Replaces raw scores by what the softmax takes: softcap first, then -inf for invisible slots.
 struct ScoreAdjustment {
@@ -43,7 +48,7 @@ struct ScoreAdjustment {
   const std::int32_t* last_visible;   // vector sees
 };
 
-// One step of the online softmax over the slots of a batch: scores become weights exp(s - max).
+// One step of the online softmax over the slots of a batch: scores become weights 2^(s - max).
 struct SoftmaxStep {
   float* scores;  // [vectors, 64]
   int vectors;
@@ -67,6 +72,7 @@ struct MatrixProduct {
   int n;  // vectors of 16 columns
   int k;
   bool accumulate;
+  const BatchPlanes* planes;  // whose `ahead` is prefetched in even steps
 };
 
 struct AttentionKernels {
@@ -90,7 +96,7 @@ struct AttentionKernels {
                                            float* unpacked);
   void (*multiply)(const MatrixProduct& product);
 
-  // sums[slot] += sum over vectors of exp(scores[v, slot] - lse[v]); a vector whose lse is -inf
+  // sums[slot] += sum over vectors of 2^(scores[v, slot] - lse[v]); a vector whose lse is -inf
   // adds nothing.
   void (*tally)(const float* scores, const float* lse, int vectors, int pages, float* sums);
 };

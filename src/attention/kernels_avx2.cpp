@@ -64,21 +64,18 @@ struct Avx2 {
     four = _mm_max_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
   }
-  static Vec Round(Vec v) {
-    constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
-    return {_mm256_round_ps(v.low, kNearest), _mm256_round_ps(v.high, kNearest)};
+  static Vec Fraction(Vec x) {
+    return {_mm256_sub_ps(x.low, _mm256_floor_ps(x.low)),
+            _mm256_sub_ps(x.high, _mm256_floor_ps(x.high))};
   }
-  static __m256 ScaleHalf(__m256 v, __m256 n) {
-    const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
-    return _mm256_mul_ps(v, _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23)));
+  static __m256 ScaleHalf(__m256 v, __m256 x) {
+    const __m256i floor = _mm256_cvtps_epi32(_mm256_floor_ps(x));
+    const __m256i exponent = _mm256_add_epi32(floor, _mm256_set1_epi32(127));
+    const __m256 scaled = _mm256_mul_ps(v, _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23)));
+    return _mm256_and_ps(_mm256_cmp_ps(x, _mm256_set1_ps(-126.0F), _CMP_GE_OQ), scaled);
   }
-  static Vec ScaleByPowerOfTwo(Vec v, Vec n) {
-    return {ScaleHalf(v.low, n.low), ScaleHalf(v.high, n.high)};
-  }
-  static Vec ZeroBelow(Vec x, float bound, Vec v) {
-    const __m256 limit = _mm256_set1_ps(bound);
-    return {_mm256_and_ps(_mm256_cmp_ps(x.low, limit, _CMP_GE_OQ), v.low),
-            _mm256_and_ps(_mm256_cmp_ps(x.high, limit, _CMP_GE_OQ), v.high)};
+  static Vec ScaleByFloor(Vec v, Vec x) {
+    return {ScaleHalf(v.low, x.low), ScaleHalf(v.high, x.high)};
   }
   static Vec LoadHalves(const std::byte* p) {
     const auto* halves = reinterpret_cast<const __m128i*>(p);

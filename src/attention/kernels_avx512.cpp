@@ -34,13 +34,11 @@ struct Avx512 {
     return _mm512_or_ps(magnitude, _mm512_and_ps(sign, _mm512_set1_ps(-0.0F)));
   }
   static float ReduceMax(Vec v) { return _mm512_reduce_max_ps(v); }
-  static Vec Round(Vec v) {
-    return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  static Vec Fraction(Vec x) {
+    constexpr int kFloor = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
+    return _mm512_reduce_ps(x, kFloor);  // 0 for -inf
   }
-  static Vec ScaleByPowerOfTwo(Vec v, Vec n) { return _mm512_scalef_ps(v, n); }
-  static Vec ZeroBelow(Vec x, float bound, Vec v) {
-    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, Set(bound), _CMP_GE_OQ), v);
-  }
+  static Vec ScaleByFloor(Vec v, Vec x) { return _mm512_scalef_ps(v, x); }
   static Vec LoadHalves(const std::byte* p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   }

@@ -77,20 +77,23 @@ struct Portable {
     for (int i = 1; i < 16; ++i) max = lanes[i] > max ? lanes[i] : max;
     return max;
   }
-  static Vec Round(const Vec& v) {
-    // Adding 1.5 * 2^23 leaves no bits for a fraction; magnitudes here are below 2^22.
-    return Map([](Quad x) { return (x + 12582912.0F) - 12582912.0F; }, v);
+  static Quad Floor(Quad x) {
+    // Adding 1.5 * 2^23 leaves no bits for a fraction. Beyond 2^22 the result is of no interest.
+    const Quad nearest = (x + 12582912.0F) - 12582912.0F;
+    return nearest - Select(nearest > x, Same(1), Same(0));
   }
-  static Vec ScaleByPowerOfTwo(const Vec& v, const Vec& n) {
+  static Vec Fraction(const Vec& x) {
+    return Map([](Quad a) { return a - Floor(a); }, x);
+  }
+  static Vec ScaleByFloor(const Vec& v, const Vec& x) {
     return Map(
-        [](Quad x, Quad power) {
+        [](Quad a, Quad b) {
+          const QuadInt normal = b >= -126.0F;
+          const Quad power = Select(normal, Floor(b), Same(0));
           const QuadInt exponent = __builtin_convertvector(power, QuadInt) + 127;
-          return x * reinterpret_cast<Quad>(exponent << 23);
+          return Select(normal, a * reinterpret_cast<Quad>(exponent << 23), Same(0));
         },
-        v, n);
-  }
-  static Vec ZeroBelow(const Vec& x, float bound, const Vec& v) {
-    return Map([bound](Quad a, Quad b) { return Select(a >= bound, b, Same(0)); }, x, v);
+        v, x);
   }
   static Vec LoadHalves(const std::byte* p) {
     std::uint16_t halves[16];

@@ -2,7 +2,7 @@
 // Combines the partial results of tiles that were cut into chunks.
 //
 // Chunks c with maximum m_c, sum of weights l_c and weighted sum o_c give m = max m_c and, with
-// w_c = exp(m_c - m), the sum of w_c l_c and the weighted sum of w_c o_c.
+// w_c = 2^(m_c - m), the sum of w_c l_c and the weighted sum of w_c o_c.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -26,7 +26,7 @@ void MergeVector(const AttentionBatch& batch, const WorkPlan& plan, const RowTil
     const float* partial = plan.partial(scratch, tile, chunk, vector);
     const float chunk_sum = partial[head_dim + 1];
     if (chunk_sum == 0) continue;  // saw nothing: its maximum is -inf
-    const float weight = std::exp(partial[head_dim] - max);
+    const float weight = std::exp2(partial[head_dim] - max);
     sum += weight * chunk_sum;
     for (int i = 0; i < head_dim; ++i) weighted[i] += weight * partial[i];
   }

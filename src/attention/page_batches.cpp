@@ -13,6 +13,8 @@ PageBatch BatchAt(const PageRun& run, int kv_head, int page, int end_page) {
   batch.run = &run;
   batch.keys.pages = pages;
   batch.values.pages = pages;
+  batch.keys.bytes = static_cast<int>(run.layout.value_offset - run.layout.key_offset);
+  batch.values.bytes = static_cast<int>(run.layout.bytes - run.layout.value_offset);
   batch.first_slot = page * kPageTokens;
   batch.tokens = std::min(pages * kPageTokens, run.num_tokens - batch.first_slot);
   for (int i = 0; i < kBatchPages; ++i) {

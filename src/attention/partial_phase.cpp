@@ -9,14 +9,14 @@
 namespace swiftkv {
 namespace {
 
-// Turns raw scores of a batch into weights; returns false where no row sees the batch.
+// Turns raw scores of a batch into weights.
 void UpdateSoftmax(const AttentionKernels& kernels, const AttentionShape& shape, int pages,
                    bool masked, TileState* state) {
   if (masked || shape.softcap > 0) {
     kernels.adjust_scores({.scores = state->scores,
                            .vectors = state->vectors,
                            .pages = pages,
-                           .softcap = shape.softcap,
+                           .softcap = shape.softcap * kLog2E,
                            .positions = masked ? state->positions : nullptr,
                            .first_visible = state->first_visible,
                            .last_visible = state->last_visible});
@@ -44,9 +44,9 @@ void AttendStored(const AttentionKernels& kernels, const AttentionShape& shape,
 // Many query vectors: unpacks once, the arithmetic is what costs.
 void AttendUnpacked(const AttentionKernels& kernels, const AttentionShape& shape,
                     const PageBatch& pages, bool masked, TileState* state) {
-  kernels.unpack_keys[pages.key_format()](pages.keys, shape.head_dim, state->keys);
+  kernels.unpack_keys[pages.key_format()](pages.keys, shape.head_dim, state->unpacked);
   kernels.multiply({.a = state->queries,
-                    .b = state->keys,
+                    .b = state->unpacked,
                     .c = state->scores,
                     .a_stride = state->stride,
                     .b_stride = kBatchTokens,
@@ -54,11 +54,12 @@ void AttendUnpacked(const AttentionKernels& kernels, const AttentionShape& shape
                     .m = state->vectors,
                     .n = pages.keys.pages,
                     .k = shape.head_dim,
-                    .accumulate = false});
+                    .accumulate = false,
+                    .planes = &pages.keys});
   UpdateSoftmax(kernels, shape, pages.keys.pages, masked, state);
-  kernels.unpack_values[pages.value_format()](pages.values, shape.head_dim, state->values);
+  kernels.unpack_values[pages.value_format()](pages.values, shape.head_dim, state->unpacked);
   kernels.multiply({.a = state->scores,
-                    .b = state->values,
+                    .b = state->unpacked,
                     .c = state->out,
                     .a_stride = kBatchTokens,
                     .b_stride = shape.head_dim,
@@ -66,7 +67,8 @@ void AttendUnpacked(const AttentionKernels& kernels, const AttentionShape& shape
                     .m = state->vectors,
                     .n = shape.head_dim / 16,
                     .k = pages.tokens,
-                    .accumulate = true});
+                    .accumulate = true,
+                    .planes = &pages.values});
 }
 
 std::span<const PageRun> RunsOf(const AttentionBatch& batch, const RowTile& tile) {

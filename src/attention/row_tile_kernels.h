@@ -18,15 +18,12 @@ template <class S, class Reader>
 void UnpackKeys(const BatchPlanes& keys, int head_dim, float* unpacked) {
   for (int page = 0; page < keys.pages; ++page) {
     const std::byte* pair = keys.now[page];
-    const std::byte* ahead = keys.ahead[page];
     float* column = unpacked + page * kPageTokens;
     for (int channel = 0; channel < head_dim; channel += 2) {
       const VecPair<S> values = Reader::Keys(pair);
-      S::Prefetch(ahead);
       S::Store(column, values.even);
       S::Store(column + kBatchTokens, values.odd);
       pair += Reader::kKeyPairBytes;
-      ahead += Reader::kKeyPairBytes;
       column += 2 * kBatchTokens;
     }
   }
@@ -35,15 +32,15 @@ void UnpackKeys(const BatchPlanes& keys, int head_dim, float* unpacked) {
 // AttentionKernels::unpack_values
 template <class S, class Reader>
 void UnpackValues(const BatchPlanes& values, int head_dim, float* unpacked) {
+  float* row = unpacked;
   for (int page = 0; page < values.pages; ++page) {
     for (int pair = 0; pair < kPageTokens / 2; ++pair) {
-      float* row = unpacked + (page * kPageTokens + 2 * pair) * head_dim;
       for (int channel = 0; channel < head_dim; channel += 16) {
         const VecPair<S> value = Reader::Values(values.now[page], pair, channel, head_dim);
-        Reader::template PrefetchValues<1>(values.ahead[page], pair, channel, head_dim);
         S::Store(row + channel, value.even);
         S::Store(row + head_dim + channel, value.odd);
       }
+      row += 2 * head_dim;
     }
   }
 }
@@ -80,35 +77,64 @@ inline void MultiplyBlock(const MatrixProduct& product, const float* a, const fl
   }
 }
 
+// Spreads the prefetch of the next batch over the blocks of a product, so that the few buffers for
+// lines in flight never fill up.
+template <class S>
+class SpreadPrefetch {
+ public:
+  SpreadPrefetch(const BatchPlanes& planes, int num_blocks)
+      : planes_(planes), step_((planes.bytes / kLine + num_blocks - 1) / num_blocks * kLine) {}
+
+  // Called once per block.
+  void Step() {
+    const int end = at_ + step_ < planes_.bytes ? at_ + step_ : planes_.bytes;
+    for (; at_ < end; at_ += kLine) {
+      for (const std::byte* plane : planes_.ahead) S::Prefetch(plane + at_);
+    }
+  }
+
+ private:
+  static constexpr int kLine = 64;
+  const BatchPlanes& planes_;
+  int step_;
+  int at_ = 0;
+};
+
 // All rows of kVecs vectors of C: blocks of S::kTileRows rows, then what is left.
 template <class S, int kVecs, int kRows = S::kTileRows>
-inline void MultiplyColumns(const MatrixProduct& product, const float* b, float* c, int row = 0) {
+inline void MultiplyColumns(const MatrixProduct& product, int vec, SpreadPrefetch<S>* prefetch,
+                            int row = 0) {
   for (; row + kRows <= product.m; row += kRows) {
-    MultiplyBlock<S, kRows, kVecs>(product, product.a + row * product.a_stride, b,
-                                   c + row * product.c_stride);
+    prefetch->Step();
+    MultiplyBlock<S, kRows, kVecs>(product, product.a + row * product.a_stride,
+                                   product.b + vec * 16,
+                                   product.c + row * product.c_stride + vec * 16);
   }
   if constexpr (kRows > 1) {
-    if (row < product.m) MultiplyColumns<S, kVecs, kRows - 1>(product, b, c, row);
+    if (row < product.m) MultiplyColumns<S, kVecs, kRows - 1>(product, vec, prefetch, row);
   }
 }
 
-// Walks C in columns of at most kMost vectors, all about as wide: 5 vectors are 3 and 2, not 4
-// and 1.
+// Calls MultiplyColumns for a width in [1, kMost].
 template <class S, int kMost>
-inline void MultiplyFrom(const MatrixProduct& product, int vec, int width) {
+inline void MultiplyWidth(const MatrixProduct& product, int vec, int width,
+                          SpreadPrefetch<S>* prefetch) {
   if constexpr (kMost > 1) {
-    if (width < kMost) return MultiplyFrom<S, kMost - 1>(product, vec, width);
+    if (width < kMost) return MultiplyWidth<S, kMost - 1>(product, vec, width, prefetch);
   }
-  MultiplyColumns<S, kMost>(product, product.b + vec * 16, product.c + vec * 16);
+  MultiplyColumns<S, kMost>(product, vec, prefetch);
 }
 
-// AttentionKernels::multiply
+// AttentionKernels::multiply. Columns are all about as wide: 5 vectors are 3 and 2, not 4 and 1.
 template <class S>
 void Multiply(const MatrixProduct& product) {
+  const int num_columns = (product.n + S::kTileVecs - 1) / S::kTileVecs;
+  const int num_blocks = num_columns * ((product.m + S::kTileRows - 1) / S::kTileRows);
+  SpreadPrefetch<S> prefetch(*product.planes, num_blocks);
   int vec = 0;
-  for (int columns = (product.n + S::kTileVecs - 1) / S::kTileVecs; columns > 0; --columns) {
+  for (int columns = num_columns; columns > 0; --columns) {
     const int width = (product.n - vec + columns - 1) / columns;
-    MultiplyFrom<S, S::kTileVecs>(product, vec, width);
+    MultiplyWidth<S, S::kTileVecs>(product, vec, width, &prefetch);
     vec += width;
   }
 }

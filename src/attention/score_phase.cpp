@@ -41,7 +41,7 @@ void ScoreBlock(const AttentionKernels& kernels, const AttentionBatch& batch, in
     if (visibility == Visibility::kNone) continue;
     for (int v = 0; v < state->vectors; ++v) {
       const auto batch_row = static_cast<std::size_t>(sequence.first_row + row + v / group);
-      lse[v] = batch.lse[batch_row * shape.num_heads + block.kv_head * group + v % group];
+      lse[v] = kLog2E * batch.lse[batch_row * shape.num_heads + block.kv_head * group + v % group];
     }
     kernels.dot[block.pages.key_format()](state->queries, state->vectors, shape.head_dim,
                                           block.pages.keys, state->scores);
@@ -49,7 +49,7 @@ void ScoreBlock(const AttentionKernels& kernels, const AttentionBatch& batch, in
         {.scores = state->scores,
          .vectors = state->vectors,
          .pages = pages,
-         .softcap = shape.softcap,
+         .softcap = shape.softcap * kLog2E,
          .positions = visibility == Visibility::kSome ? state->positions : nullptr,
          .first_visible = state->first_visible,
          .last_visible = state->last_visible});

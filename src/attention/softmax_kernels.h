@@ -2,6 +2,7 @@
 // Turns the scores of a batch into weights: softcap, visibility, the online softmax, and
 // probabilities from a known log-sum-exp.
 //
+// Scores come in units of ln 2, so that weights are powers of two and no step pays for the factor.
 // Online softmax: Milakov and Gimelshein, arXiv:1805.02867. Sums are rescaled only when a maximum
 // rises, which is rare after the first batches. Included by the kernels_<isa>.cpp files only; see
 // vector_math.h on templates over `S`.
@@ -55,7 +56,7 @@ void AdvanceSoftmax(const SoftmaxStep& step) {
     }
     const float max = S::ReduceMax(highest);
     if (max > step.max[v]) {
-      const Vec factor = Exp<S>(S::Set(step.max[v] - max));
+      const Vec factor = Exp2<S>(S::Set(step.max[v] - max));
       ScaleRow<S>(step.out + v * step.out_stride, step.head_dim, factor);
       ScaleRow<S>(step.sums + v * 16, 16, factor);
       step.max[v] = max;
@@ -64,7 +65,7 @@ void AdvanceSoftmax(const SoftmaxStep& step) {
     const Vec base = S::Set(step.max[v] == kMinusInfinity ? 0.0F : step.max[v]);
     Vec sum = S::Load(step.sums + v * 16);
     for (int slot = 0; slot < slots; slot += 16) {
-      const Vec weight = Exp<S>(S::Sub(S::Load(scores + slot), base));
+      const Vec weight = Exp2<S>(S::Sub(S::Load(scores + slot), base));
       sum = S::Add(sum, weight);
       S::Store(scores + slot, weight);
     }
@@ -80,7 +81,7 @@ void Tally(const float* scores, const float* lse, int vectors, int pages, float*
     const typename S::Vec base = S::Set(lse[v]);
     for (int slot = 0; slot < pages * kPageTokens; slot += 16) {
       const typename S::Vec weight =
-          Exp<S>(S::Sub(S::Load(scores + v * kBatchTokens + slot), base));
+          Exp2<S>(S::Sub(S::Load(scores + v * kBatchTokens + slot), base));
       S::Store(sums + slot, S::Add(S::Load(sums + slot), weight));
     }
   }

@@ -32,6 +32,7 @@ void LoadTile(const AttentionBatch& batch, const RowTile& tile, int stride, Tile
   const AttentionShape& shape = batch.shape;
   const AttentionSequence& sequence = batch.sequences[static_cast<std::size_t>(tile.sequence)];
   const int group = shape.num_heads / shape.num_kv_heads;
+  const float scale = shape.scale * kLog2E;
   state->vectors = tile.num_rows * group;
   state->stride = stride;
   state->view.first_position = sequence.first_position + tile.first_row;
@@ -40,7 +41,7 @@ void LoadTile(const AttentionBatch& batch, const RowTile& tile, int stride, Tile
   for (int v = 0; v < state->vectors; ++v) {
     const float* query = batch.q + HeadIndex(batch, tile, v) * shape.head_dim;
     float* scaled = state->queries + v * stride;
-    for (int i = 0; i < shape.head_dim; ++i) scaled[i] = query[i] * shape.scale;
+    for (int i = 0; i < shape.head_dim; ++i) scaled[i] = query[i] * scale;
     const std::int64_t position = state->view.first_position + v / group;
     state->last_visible[v] = static_cast<std::int32_t>(position);
     state->first_visible[v] =
@@ -64,8 +65,8 @@ void StoreVector(const AttentionBatch& batch, const RowTile& tile, int vector,
   const float factor = saw_any ? 1.0F / finished.sum : 0.0F;
   for (int i = 0; i < head_dim; ++i) out[i] = finished.weighted[i] * factor;
   if (batch.lse != nullptr) {
-    batch.lse[index] =
-        saw_any ? finished.max + std::log(finished.sum) : -std::numeric_limits<float>::infinity();
+    batch.lse[index] = saw_any ? kLn2 * (finished.max + std::log2(finished.sum))
+                               : -std::numeric_limits<float>::infinity();
   }
 }
 

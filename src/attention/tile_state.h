@@ -17,7 +17,7 @@
 namespace swiftkv {
 
 struct alignas(64) TileState {
-  float queries[kMaxTileVectors * kRowStride];  // [vectors, stride], times the scale
+  float queries[kMaxTileVectors * kRowStride];  // [vectors, stride], scaled, in units of ln 2
   float out[kMaxTileVectors * kRowStride];      // [vectors, stride] weighted sums
   float scores[kMaxTileVectors * kBatchTokens];
   float sums[kMaxTileVectors * 16];  // [vectors, 16] lanes of the sum of weights
@@ -25,8 +25,9 @@ struct alignas(64) TileState {
   std::int32_t first_visible[kMaxTileVectors];
   std::int32_t last_visible[kMaxTileVectors];
   std::int32_t positions[kBatchTokens];
-  float keys[kMaxHeadDim * kBatchTokens];    // [head_dim, 64] unpacked; tiles of many vectors
-  float values[kBatchTokens * kMaxHeadDim];  // [64, head_dim]
+  // [head_dim, 64] keys, then [64, head_dim] values of a batch; tiles of many vectors. One buffer
+  // for both stays in the first cache.
+  float unpacked[kMaxHeadDim * kBatchTokens];
   int vectors;
   int stride;  // floats between rows of queries and of out
   TileView view;
@@ -46,11 +47,12 @@ void ResetSoftmax(int head_dim, TileState* state);
 void StoreTile(const AttentionBatch& batch, const WorkPlan& plan, const WorkItem& item,
                std::byte* scratch, const TileState& state);
 
-// Writes one finished query vector: weighted sum / sum, and max + log(sum). A sum of zero, from a
+// Writes one finished query vector: weighted sum / sum, and the
+// log-sum-exp. A sum of zero, from a
 // vector that saw nothing, gives zeros and -inf.
 struct FinishedVector {
   const float* weighted;  // [head_dim]
-  float max;
+  float max;              // in units of ln 2
   float sum;
 };
 void StoreVector(const AttentionBatch& batch, const RowTile& tile, int vector,

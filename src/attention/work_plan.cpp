@@ -17,8 +17,9 @@ constexpr int kMinChunkPages = 8;  // shorter ones cost more to merge than they 
 constexpr int kManyRowsChunkPages = 64;
 constexpr int kMostManyRowsChunks = 8;  // bounds the scratch of a tile
 constexpr int kEnoughItems = 12;        // evens out what up to 4 threads get
-constexpr int kTileRowsUnit = 6;        // what the matrix kernels take at once
-constexpr int kPartialExtra = 16;       // floats beside the weighted sum, one line
+constexpr int kTileVectors = 96;
+constexpr int kTileRowsUnit = 6;   // what the matrix kernels take at once
+constexpr int kPartialExtra = 16;  // floats beside the weighted sum, one line
 
 // A page's chunk: absolute for dense runs, so that it does not depend on where runs are cut, and
 // within the run where positions have gaps.
@@ -78,10 +79,12 @@ int CountVisiblePages(const AttentionBatch& batch, const RowTile& tile) {
   return pages;
 }
 
-// Rows of a full tile: a multiple of what the matrix kernels take at once, about 48 vectors.
+// Rows of a full tile: a multiple of what the matrix kernels take at once, about kTileVectors
+// vectors.
 int RowsPerTile(int group) {
-  if (group > kMaxGroup / kTileRowsUnit) return kMaxGroup / group;
-  return kTileRowsUnit * ((kMaxGroup / kTileRowsUnit + group / 2) / group);
+  constexpr int kUnits = kTileVectors / kTileRowsUnit;
+  if (group > kUnits) return kTileVectors / group;
+  return kTileRowsUnit * ((kUnits + group / 2) / group);
 }
 
 }  // namespace
