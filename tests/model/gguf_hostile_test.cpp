@@ -11,17 +11,12 @@
 
 #include "support/hostile_gguf.h"
 #include "support/model_trial.h"
+#include "support/sanitizers.h"
 #include "support/temp_directory.h"
 #include "support/tiny_gguf.h"
 
 namespace swiftkv {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kReservesMemory = true;
-#else
-constexpr bool kReservesMemory = false;
-#endif
 
 bool Mentions(std::string message, std::string word) {
   const auto lower = [](unsigned char c) { return static_cast<char>(std::tolower(c)); };
@@ -57,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(Table, HostileGgufTest, testing::ValuesIn(HostileGgufs(
 
 // Counts and lengths are believed only as far as the file could hold them.
 TEST(HostileGgufDeathTest, TheWholeTableIsReadWithinOneGigabyte) {
-  if (kReservesMemory) GTEST_SKIP() << "a sanitizer reserves more address space than the limit";
+  if (kSanitized) GTEST_SKIP() << "a sanitizer reserves more address space than the limit";
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto read_all = [] {
     const rlimit limit = {rlim_t{1} << 30U, rlim_t{1} << 30U};

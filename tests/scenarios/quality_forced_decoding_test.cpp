@@ -20,11 +20,12 @@
 #include "support/logits.h"
 #include "support/paged_model.h"
 #include "support/real_models.h"
+#include "support/sanitizers.h"
 
 namespace swiftkv {
 namespace {
 
-constexpr int kGenerated = 64;
+constexpr int kGenerated = kSanitized ? 4 : 64;  // tokens of each prompt
 
 constexpr std::array<const char*, 20> kPrompts = {
     "What is the capital of France?",
@@ -119,6 +120,7 @@ TEST(ForcedDecodingTest, GreedyTokensOfLibllamaAreAsLikelyToUsAsToLibllamaItself
   Print("ours against libllama", decoders.ours);
   Print("libllama against itself", decoders.floor);
   EXPECT_LE(decoders.ours.MeanKld(), 0.005);
+  if (kSanitized) return;  // too few positions for the others
   // Single gaps reach .4 nats between libllama's own kernels; their number and mean are what can be
   // held.
   EXPECT_LE(decoders.ours.Parted(), 2 * decoders.floor.Parted() + 5);

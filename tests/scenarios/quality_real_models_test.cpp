@@ -17,12 +17,15 @@
 #include "support/paged_model.h"
 #include "support/prose.h"
 #include "support/real_models.h"
+#include "support/sanitizers.h"
 #include "support/temp_directory.h"
 
 namespace swiftkv {
 namespace {
 
-constexpr int kPositions = 2000;
+// A sanitizer looks for faults, which show in the first windows and pages; figures are not its
+// business.
+constexpr int kPositions = kSanitized ? 500 : 2000;
 constexpr int kContext = 2048;
 constexpr int kChunk = 250;  // rows of logits held at once: of Gemma's vocabulary 250 MiB a side
 
@@ -70,6 +73,7 @@ class RealModelTest : public testing::Test {
 
   static void ExpectTheSameModel(const DivergenceSummary& summary) {
     EXPECT_LE(summary.MeanKld(), 1e-5);
+    if (kSanitized) return;  // too few positions for the others
     EXPECT_GE(summary.SameTop1(), 0.998);
     EXPECT_LE(summary.WidestGap(), 0.1);
   }

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tells tests whether a sanitizer watches them: it reserves address space and slows computing down.
+#pragma once
+
+namespace swiftkv {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+}  // namespace swiftkv
