@@ -15,6 +15,7 @@ Result<std::span<const float>> Executor::Execute(const StepPlan& plan,
     SKV_RETURN_IF_ERROR(cache_->Reserve(slice.rows.sequence, slice.rows.num_rows));
     slices_.push_back(slice.rows);
   }
+  if (slices_.empty()) return std::span<const float>();
   SKV_ASSIGN_OR_RETURN(
       std::span<const float> logits,
       model_->Forward(cache_, ModelBatch{.tokens = plan.tokens, .slices = slices_}, cancel));

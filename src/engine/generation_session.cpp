@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/byte_size.h"
+#include "base/check.h"
 #include "base/status_macros.h"
 
 namespace swiftkv {
@@ -77,6 +78,10 @@ void GenerationSession::Reset() {
   state_ = SequenceState{};
 }
 
+std::optional<SequenceId> GenerationSession::sequence() const {
+  return has_sequence_ ? std::optional(state_.sequence) : std::nullopt;
+}
+
 std::int64_t GenerationSession::Length() const {
   return has_sequence_ ? cache_->Length(state_.sequence) : 0;
 }
@@ -109,8 +114,7 @@ Status GenerationSession::CheckPrompt(const GenerationRequest& request) const {
   return CheckPromptFits(prompt.size());
 }
 
-// The bound is on frames alone, so a prompt that passes may still fill the memory up with metadata;
-// Reserve says so then.
+// Counts pages alone: a prompt that passes may still lack room for metadata, which Reserve finds.
 Status GenerationSession::CheckPromptFits(std::size_t prompt_tokens) const {
   const std::uint64_t needed = footprint_.PageBytes(static_cast<std::int64_t>(prompt_tokens));
   const std::uint64_t limit = cache_->Balance().limit_bytes;
@@ -135,7 +139,17 @@ Status GenerationSession::ReusePrefix(const std::vector<TokenId>& prompt) {
   state_.prompt_tokens = prompt.size();
   state_.computed = kept;
   state_.allowed = cache_->format_quality();
-  return Status::Ok();
+  // Room for all of the prompt is claimed before any of it is computed; windows would claim more
+  // than they ever hold at once.
+  if (footprint_.has_windows()) return Status::Ok();
+  return cache_->Reserve(state_.sequence, static_cast<int>(prompt.size() - kept));
+}
+
+// Gives back what was reserved and not filled, and forgets tokens that were not computed.
+void GenerationSession::Settle() {
+  if (!has_sequence_) return;
+  SKV_CHECK(cache_->Truncate(state_.sequence, Length()).ok(), "cutting nothing off works");
+  state_.tokens.resize(static_cast<std::size_t>(Length()));
 }
 
 Result<GenerationResult> GenerationSession::Generate(const GenerationRequest& request,
@@ -146,7 +160,11 @@ Result<GenerationResult> GenerationSession::Generate(const GenerationRequest& re
   SKV_ASSIGN_OR_RETURN(std::unique_ptr<Sampler> sampler,
                        Sampler::Create(*vocabulary_, request.sampling));
   sampler->AcceptPrompt(request.prompt);
-  SKV_RETURN_IF_ERROR(ReusePrefix(request.prompt));
+  const Status admitted = ReusePrefix(request.prompt);
+  if (!admitted.ok()) {
+    Settle();
+    return admitted;
+  }
 
   Run run{.request = &request,
           .callbacks = &callbacks,
@@ -162,10 +180,11 @@ Result<GenerationResult> GenerationSession::Generate(const GenerationRequest& re
   while (!run.finished) {
     const Status status = Step(&run);
     if (!status.ok()) {
-      state_.tokens.resize(static_cast<std::size_t>(Length()));
+      Settle();
       return status;
     }
   }
+  Settle();
   run.Tell(run.text.Finish());
   return std::move(run.result);
 }

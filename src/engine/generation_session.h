@@ -4,11 +4,13 @@
 // Owner: one thread. Each step is schedule (PlanStep) -> execute (Executor) -> commit (sample,
 // append, tell). Between replies the sequence stays in the cache, so a prompt that begins with what
 // it holds computes only the rest; at least the last prompt token is always computed, for its
-// logits. Invariant: the sequence holds exactly the first Length() tokens of `state_.tokens`.
+// logits. Invariant: the sequence holds the first Length() tokens
+// of `state_.tokens`; between replies those are all.
 #pragma once
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "engine/executor.h"
@@ -36,8 +38,8 @@ class GenerationSession {
   // Computes the prompt and samples until the reply ends. `cancel` is looked at between and within
   // steps; a cancelled request is a result, not an error. Errors, all before anything is computed:
   // InvalidArgument for an empty prompt, one beyond the context, a token outside the vocabulary or
-  // bad sampling options; ResourceExhausted for a prompt beyond the cache's memory. Later only what
-  // Forward and Sample return.
+  // bad sampling options; ResourceExhausted for a prompt beyond the cache's memory (with sliding
+  // windows, metadata may fill it up later). While computing, what Forward and Sample return.
   Result<GenerationResult> Generate(const GenerationRequest& request,
                                     const GenerationCallbacks& callbacks,
                                     const std::atomic<bool>* cancel);
@@ -46,6 +48,10 @@ class GenerationSession {
   void Reset();
 
   const KvFootprint& footprint() const { return footprint_; }
+  const KvCache& cache() const { return *cache_; }
+
+  // The sequence that holds the tokens, none before the first reply and after Reset.
+  std::optional<SequenceId> sequence() const;
 
   // Tokens that the sequence holds.
   std::int64_t Length() const;
@@ -57,6 +63,7 @@ class GenerationSession {
   Status CheckPromptFits(std::size_t prompt_tokens) const;
   Status ReusePrefix(const std::vector<TokenId>& prompt);
   Status StartSequence();
+  void Settle();
   Status Step(Run* run);
   Status SampleNext(Run* run, std::span<const float> logits);
 

@@ -49,6 +49,11 @@ Result<KvFootprint> KvFootprint::Make(std::span<const LayerShape> layers,
   return footprint;
 }
 
+bool KvFootprint::has_windows() const {
+  return std::any_of(layers_.begin(), layers_.end(),
+                     [](const Layer& layer) { return layer.window > 0; });
+}
+
 std::uint64_t KvFootprint::TokenBytes() const {
   std::uint64_t bytes = 0;
   for (const Layer& layer : layers_) bytes += layer.page_bytes;

@@ -23,6 +23,8 @@ class KvFootprint {
   static Result<KvFootprint> Make(std::span<const LayerShape> layers, std::string_view key_format,
                                   std::string_view value_format);
 
+  // Whether any layer drops what left its window.
+  bool has_windows() const;
   // Bytes of one token in all layers.
   std::uint64_t TokenBytes() const;
   // Bytes of the slots that `tokens` tokens fill; window layers hold no more than their window.

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests the arithmetic of tokens and bytes against counting page by page.
+#include "engine/kv_memory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace swiftkv {
+namespace {
+
+constexpr std::uint64_t kMiB = 1U << 20;
+
+// Two full layers and one that sees 40 tokens.
+std::vector<LayerShape> MixedLayers() {
+  return {{.kv_heads = 2, .head_dim = 64, .window = 0},
+          {.kv_heads = 1, .head_dim = 64, .window = 40},
+          {.kv_heads = 2, .head_dim = 64, .window = 0}};
+}
+
+// K and V of f16.
+std::uint64_t TokenBytesOf(const LayerShape& layer) {
+  return static_cast<std::uint64_t>(layer.kv_heads * layer.head_dim) * 2 * 2;
+}
+
+TEST(KvFootprintTest, FilledAndMappedBytesAreThoseOfCountingSlots) {
+  const KvFootprint footprint = KvFootprint::Make(MixedLayers(), "f16", "f16").value();
+  EXPECT_EQ(footprint.TokenBytes(), 5U * 64 * 4);
+  for (std::int64_t tokens = 0; tokens <= 130; ++tokens) {
+    std::uint64_t filled = 0;
+    std::uint64_t pages = 0;
+    for (const LayerShape& layer : MixedLayers()) {
+      const std::int64_t span = layer.window > 0 ? layer.window : tokens;
+      std::int64_t layer_pages = 0;
+      for (std::int64_t token = 0; token < tokens && token < span; ++token) {
+        filled += TokenBytesOf(layer);
+        if (token % 16 == 0) ++layer_pages;
+      }
+      pages += static_cast<std::uint64_t>(layer_pages) * 16 * TokenBytesOf(layer);
+    }
+    ASSERT_EQ(footprint.FilledBytes(tokens), filled) << tokens;
+    ASSERT_EQ(footprint.PageBytes(tokens), pages) << tokens;
+  }
+}
+
+TEST(KvFootprintTest, TokensWithinIsTheLastCountThatFits) {
+  const KvFootprint footprint = KvFootprint::Make(MixedLayers(), "f16", "f32").value();
+  for (const std::uint64_t bytes : {0U, 1U, 20000U, 100000U, 1U << 20, 1U << 30}) {
+    const std::int64_t tokens = footprint.TokensWithin(bytes);
+    EXPECT_LE(footprint.PageBytes(tokens), bytes);
+    EXPECT_GT(footprint.PageBytes(tokens + 1), bytes);
+  }
+}
+
+TEST(KvFootprintTest, UnknownFormatsAreRefused) {
+  EXPECT_EQ(KvFootprint::Make(MixedLayers(), "f16", "f17").status().code(),
+            StatusCode::kInvalidArgument);
+}
+
+TEST(AutomaticKvBytesTest, WeightsActivationsAndHeadroomAreKeptBack) {
+  const ModelMemory model = {.mapped_weights_bytes = 100 * kMiB,
+                             .repacked_weights_bytes = 900 * kMiB,  // no longer available anyway
+                             .activation_bytes = 50 * kMiB};
+  EXPECT_EQ(AutomaticKvBytes(16150 * kMiB, model), 15000 * kMiB);
+  EXPECT_EQ(AutomaticKvBytes(350 * kMiB, model), 136 * kMiB);
+  EXPECT_EQ(AutomaticKvBytes(200 * kMiB, model), 0U);
+  EXPECT_EQ(AutomaticKvBytes(0, model), 0U);
+}
+
+TEST(ResolveKvBytesTest, AGivenSizeIsTakenAsItIs) {
+  EXPECT_EQ(ResolveKvBytes({.automatic = false, .bytes = 12345}, {}).value(), 12345U);
+  EXPECT_GT(ResolveKvBytes({}, {}).value(), 0U);
+  EXPECT_EQ(ResolveKvBytes({}, {.mapped_weights_bytes = ~0ULL}).status().code(),
+            StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace swiftkv
