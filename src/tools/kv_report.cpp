@@ -2,10 +2,33 @@
 // Reads the balance of the cache and sets it beside what else the tokens could have taken.
 #include "tools/kv_report.h"
 
+#include <set>
+#include <vector>
+
 #include "base/process_memory.h"
 #include "base/status_macros.h"
 
 namespace swiftkv {
+namespace {
+
+// Asks the kernel about the mappings in which the sequence's pages lie.
+Result<std::uint64_t> ResidentPageBytes(const GenerationSession& session) {
+  if (!session.sequence()) return std::uint64_t{0};
+  std::vector<PageRun> runs;
+  for (int layer = 0; layer < session.cache().num_layers(); ++layer) {
+    session.cache().AppendRuns(*session.sequence(), layer, 0, &runs);
+  }
+  std::set<const std::byte*> arenas;
+  for (const PageRun& run : runs) arenas.insert(run.base);
+  std::uint64_t total = 0;
+  for (const std::byte* arena : arenas) {
+    SKV_ASSIGN_OR_RETURN(const std::uint64_t bytes, ResidentBytes(arena, 1));
+    total += bytes;
+  }
+  return total;
+}
+
+}  // namespace
 
 Result<KvReport> MakeKvReport(const ModelStack& stack) {
   const KvCache& cache = *stack.cache;
@@ -31,6 +54,7 @@ Result<KvReport> MakeKvReport(const ModelStack& stack) {
     report.waste_fraction =
         1.0 - static_cast<double>(report.bytes_used) / static_cast<double>(report.bytes_allocated);
   }
+  SKV_ASSIGN_OR_RETURN(report.pages_resident_bytes, ResidentPageBytes(*stack.session));
   report.model = stack.model->memory();
   report.process_resident_before_bytes = stack.resident_before_cache;
   SKV_ASSIGN_OR_RETURN(report.process_resident_after_bytes, ProcessResidentBytes());

@@ -28,6 +28,7 @@ struct KvReport {
   std::int64_t contiguous_tokens = 0;
 
   KvBalance balance;
+  std::uint64_t pages_resident_bytes = 0;  // smaps' Rss of the ranges that hold the pages
   ModelMemory model;
   std::uint64_t process_resident_before_bytes = 0;
   std::uint64_t process_resident_after_bytes = 0;

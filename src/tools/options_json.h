@@ -29,7 +29,8 @@ class JsonVisitor {
 
   static Json ToJson(bool value) { return value; }
   static Json ToJson(int value) { return value; }
-  static Json ToJson(float value) { return value; }
+  // As people write it: 0.95, not the nearest double of the nearest float.
+  static Json ToJson(float value) { return Json::parse(FormatFlagValue(value)); }
   static Json ToJson(const std::string& value) { return value; }
   static Json ToJson(const std::vector<std::string>& value) { return value; }
   static Json ToJson(const MemoryLimit& value) {

@@ -45,6 +45,7 @@ Json MemoryJson(const KvReport& kv) {
           {"peak_bytes", balance.peak_bytes},
           {"limit_bytes", balance.limit_bytes},
           {"live_tokens", balance.live_tokens},
+          {"pages_resident_bytes", kv.pages_resident_bytes},
           {"process_resident_before_bytes", kv.process_resident_before_bytes},
           {"process_resident_after_bytes", kv.process_resident_after_bytes},
           {"mapped_weights_bytes", kv.model.mapped_weights_bytes},
