@@ -32,15 +32,16 @@ class ChatTranscript {
   bool last_turn_extended() const { return last_turn_extended_; }
 
  private:
-  // Returns the parts after the last reply when they can follow `tokens_` as they are, else
-  // nothing.
-  Result<std::vector<TextPart>> Continuation(const std::vector<ChatMessage>& messages) const;
+  // Returns the parts of `rendered` (all of `messages`) behind the last reply where they can follow
+  // `tokens_` as they are, else nothing.
+  Result<std::vector<TextPart>> Continuation(const std::vector<ChatMessage>& messages,
+                                             const std::vector<TextPart>& rendered) const;
 
   const ChatTemplate* template_;
   RenderOptions options_;
   std::vector<ChatMessage> messages_;
-  std::vector<TextPart> prompt_parts_;  // the last prompt as text
-  std::vector<TokenId> tokens_;         // the last prompt and, once added, its reply
+  std::string prompt_text_;      // the last prompt
+  std::vector<TokenId> tokens_;  // the last prompt and, once added, its reply
   bool last_turn_extended_ = false;
 };
 

@@ -19,6 +19,17 @@ bool LooksLikeMarker(std::string_view text) {
                      [](char c) { return std::ispunct(static_cast<unsigned char>(c)) != 0; });
 }
 
+// Returns the bytes of the first character of well-formed, non-empty `text`.
+std::size_t FirstCharacterBytes(std::string_view text) {
+  std::size_t bytes = 1;
+  while (bytes < text.size() && (static_cast<unsigned char>(text[bytes]) & 0xC0U) == 0x80U) ++bytes;
+  return bytes;
+}
+
+bool Contains(std::span<const TokenId> tokens, TokenId token) {
+  return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
+}
+
 bool LiesWithin(std::size_t begin, std::size_t end, std::span<const TrustedRange> ranges) {
   // The last range that begins at or before `begin`.
   auto after = std::upper_bound(ranges.begin(), ranges.end(), begin,
@@ -52,8 +63,7 @@ std::vector<PromptFragment> SpecialTokens::Split(std::string_view prompt,
   for (const Entry& entry : entries_) {
     // Most of hundreds of special tokens do not occur at all.
     if (prompt.find(entry.text) == std::string_view::npos) continue;
-    const bool needs_trust = entry.control || std::find(forbidden.begin(), forbidden.end(),
-                                                        entry.token) != forbidden.end();
+    const bool needs_trust = entry.control || Contains(forbidden, entry.token);
     std::vector<PromptFragment> next;
     for (PromptFragment fragment : fragments) {
       std::size_t search = fragment.begin;
@@ -62,9 +72,8 @@ std::vector<PromptFragment> SpecialTokens::Split(std::string_view prompt,
         if (at == std::string_view::npos) break;
         const std::size_t end = at + entry.text.size();
         if (needs_trust && !LiesWithin(at, end, trusted)) {
-          // A control token's text is left alone; a user-defined one's would match, so it is cut
-          // behind its first byte.
-          if (!entry.control && entry.text.size() > 1) cuts.push_back(at + 1);
+          // A control token's text is left alone; a user-defined one's would match, so it is cut.
+          if (!entry.control) cuts.push_back(at + FirstCharacterBytes(entry.text));
           search = at + 1;
           continue;
         }
@@ -88,11 +97,26 @@ std::vector<PromptFragment> SpecialTokens::Split(std::string_view prompt,
   std::sort(cuts.begin(), cuts.end());
   for (PromptFragment& fragment : fragments) {
     if (fragment.token != kNoToken) continue;
-    for (const std::size_t cut : cuts) {
-      if (cut > fragment.begin && cut < fragment.end) fragment.cuts.push_back(cut);
-    }
+    const auto first = std::upper_bound(cuts.begin(), cuts.end(), fragment.begin);
+    const auto last = std::lower_bound(first, cuts.end(), fragment.end);
+    fragment.cuts.assign(first, last);
   }
   return fragments;
+}
+
+std::vector<std::size_t> SpecialTokens::BreakingPoints(std::string_view text,
+                                                       std::span<const TokenId> forbidden) const {
+  std::vector<std::size_t> points;
+  for (const Entry& entry : entries_) {
+    if (!entry.control && !Contains(forbidden, entry.token)) continue;
+    std::size_t at = text.find(entry.text);
+    for (; at != std::string_view::npos; at = text.find(entry.text, at + 1)) {
+      points.push_back(at + FirstCharacterBytes(entry.text));
+    }
+  }
+  std::sort(points.begin(), points.end());
+  points.erase(std::unique(points.begin(), points.end()), points.end());
+  return points;
 }
 
 TokenId SpecialTokens::Find(std::string_view text) const {

@@ -40,6 +40,12 @@ class SpecialTokens {
   std::vector<PromptFragment> Split(std::string_view prompt, std::span<const TrustedRange> trusted,
                                     std::span<const TokenId> forbidden) const;
 
+  // Returns where texts that must not form occur in `text`, overlapping ones too: for each
+  // occurrence of a control token or of one of `forbidden` the place behind its first character,
+  // ascending.
+  std::vector<std::size_t> BreakingPoints(std::string_view text,
+                                          std::span<const TokenId> forbidden) const;
+
   // Returns the special token with exactly this text, or kNoToken.
   TokenId Find(std::string_view text) const;
 

@@ -106,19 +106,33 @@ std::vector<TokenId> Vocabulary::Impl::TokenizeWithoutSpace(std::string_view tex
 
 void Vocabulary::Impl::AppendPlain(std::string_view text, bool may_put_space,
                                    std::vector<TokenId>* tokens) const {
-  const std::vector<TokenId> plain =
-      may_put_space ? TokenizePlain(vocab, text) : TokenizeWithoutSpace(text);
-  // Merging pieces can arrive at the text of a control token; then the text is cut inside it.
-  for (const TokenId token : plain) {
-    if (!llama_vocab_is_control(vocab, token)) continue;
-    const std::string_view marker = llama_vocab_get_text(vocab, token);
-    const std::size_t at = text.find(marker);
-    if (at == std::string_view::npos || marker.size() < 2) continue;
-    AppendPlain(text.substr(0, at + 1), may_put_space, tokens);
-    AppendPlain(text.substr(at + 1), false, tokens);
-    return;
+  // Merging pieces can arrive at the text of a control token; then the text is cut inside all of
+  // them.
+  std::vector<std::string_view> pieces = {text};  // still to be taken, the next one last
+  while (!pieces.empty()) {
+    const std::string_view piece = pieces.back();
+    pieces.pop_back();
+    const bool at_start = piece.data() == text.data();
+    const std::vector<TokenId> plain =
+        may_put_space && at_start ? TokenizePlain(vocab, piece) : TokenizeWithoutSpace(piece);
+    std::string_view marker;
+    for (const TokenId token : plain) {
+      if (!llama_vocab_is_control(vocab, token)) continue;
+      const std::string_view name = llama_vocab_get_text(vocab, token);
+      if (name.size() > 1 && piece.find(name) != std::string_view::npos) marker = name;
+    }
+    if (marker.empty()) {
+      tokens->insert(tokens->end(), plain.begin(), plain.end());
+      continue;
+    }
+    std::string_view rest = piece;
+    for (std::size_t at = rest.rfind(marker); at != std::string_view::npos;
+         at = rest.rfind(marker)) {
+      pieces.push_back(rest.substr(at + 1));
+      rest = rest.substr(0, at + 1);
+    }
+    pieces.push_back(rest);
   }
-  tokens->insert(tokens->end(), plain.begin(), plain.end());
 }
 
 Vocabulary::Vocabulary(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -199,6 +213,11 @@ TokenId Vocabulary::FindSpecialToken(std::string_view text) const {
 
 std::vector<TokenId> Vocabulary::MarkersWithin(std::string_view template_source) const {
   return impl_->special.MarkersWithin(template_source);
+}
+
+std::vector<std::size_t> Vocabulary::BreakingPoints(std::string_view text,
+                                                    std::span<const TokenId> forbidden) const {
+  return impl_->special.BreakingPoints(text, forbidden);
 }
 
 Result<std::vector<TokenId>> Vocabulary::EncodePrompt(std::string_view text) const {

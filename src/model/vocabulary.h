@@ -80,6 +80,11 @@ class Vocabulary {
   // for EncodeOptions::forbidden.
   std::vector<TokenId> MarkersWithin(std::string_view template_source) const;
 
+  // Returns where untrusted text would have to be broken to keep control tokens and `forbidden`
+  // ones from forming: byte offsets inside each occurrence, ascending.
+  std::vector<std::size_t> BreakingPoints(std::string_view text,
+                                          std::span<const TokenId> forbidden) const;
+
   // Turns a raw prompt into tokens: control tokens may be written out in it, and BOS comes first,
   // once, where the model wants it. Errors: InvalidArgument when no token comes out (an empty
   // prompt on a model without BOS).
