@@ -41,7 +41,10 @@ struct KvCacheOptions {
   bool poison_free_frames = false;  // tests: fill fresh and freed frames with NaN patterns
 };
 
-// Where every mapped byte is. The first five add up to mapped_bytes, always.
+// Where every mapped byte is. The first five add up to mapped_bytes, always. Frames and the
+// allocator's arrays are counted as the OS pages that the kernel sees; sequences and page tables,
+// which lie on the heap, as their capacity rounded up to OS pages in total. The description of the
+// model's layers, some 100 bytes a layer, is not counted.
 struct KvBalance {
   std::uint64_t live_private_bytes = 0;  // frames with one owner
   std::uint64_t live_shared_bytes = 0;   // frames with two or more owners, counted once
