@@ -139,11 +139,18 @@ inline void WithVectorCount(int vectors, const Run& run) {
   run.template operator()<kMost>();
 }
 
+// Vectors of the next block: all blocks are about as large, 9 vectors are 5 and 4, not 8 and 1.
+template <class S>
+inline int NextBlock(int vectors) {
+  const int blocks = (vectors + S::kMaxVectors - 1) / S::kMaxVectors;
+  return (vectors + blocks - 1) / blocks;
+}
+
 // AttentionKernels::dot
 template <class S, class Reader>
 void Dot(const float* queries, int vectors, int head_dim, const BatchPlanes& keys, float* scores) {
   while (vectors > 0) {
-    const int count = vectors < S::kMaxVectors ? vectors : S::kMaxVectors;
+    const int count = NextBlock<S>(vectors);
     WithVectorCount<S::kMaxVectors>(count, [&]<int kVectors>() {
       DotVectors<S, Reader, kVectors>(queries, head_dim, keys, scores);
     });
@@ -158,7 +165,7 @@ template <class S, class Reader>
 void Weigh(const float* weights, int vectors, int head_dim, const BatchPlanes& values, int tokens,
            float* out) {
   while (vectors > 0) {
-    const int count = vectors < S::kMaxVectors ? vectors : S::kMaxVectors;
+    const int count = NextBlock<S>(vectors);
     WithVectorCount<S::kMaxVectors>(count, [&]<int kVectors>() {
       WeighVectors<S, Reader, kVectors>(weights, head_dim, values, tokens, out);
     });

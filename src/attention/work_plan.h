@@ -20,7 +20,7 @@ namespace swiftkv {
 
 inline constexpr int kMaxTileVectors = 108;  // query vectors (rows x heads of the group) in a tile
 inline constexpr int kMaxGroup = 48;         // query heads of a kv head
-inline constexpr int kMaxFewVectors = 16;    // tiles up to this read pages in their stored format
+inline constexpr int kMaxFewVectors = 20;    // tiles up to this read pages in their stored format
 
 struct PageSpan {
   int run;  // of the sequence

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests how batches are cut into tiles, chunks and items.
+#include "attention/work_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace swiftkv {
+namespace {
+
+PageRun DenseRun(int num_tokens, std::int64_t first_position = 0) {
+  PageRun run;
+  run.num_tokens = num_tokens;
+  run.num_pages = (num_tokens + kPageTokens - 1) / kPageTokens;
+  run.end_head = 3;
+  run.first_position = first_position;
+  return run;
+}
+
+constexpr AttentionShape kShape{.num_heads = 9, .num_kv_heads = 3, .head_dim = 64, .scale = 0.125F};
+
+// A batch over runs that need no pages: plans look at extents only.
+struct Extents {
+  std::vector<std::vector<PageRun>> runs;
+  std::vector<AttentionSequence> sequences;
+  AttentionShape shape = kShape;
+
+  void Add(std::vector<PageRun> sequence_runs, int num_rows, std::int64_t length) {
+    runs.push_back(std::move(sequence_runs));
+    sequences.push_back(
+        {.runs = {}, .first_row = 0, .num_rows = num_rows, .first_position = length - num_rows});
+  }
+  WorkPlan Plan() {
+    for (std::size_t s = 0; s < runs.size(); ++s) sequences[s].runs = runs[s];
+    return WorkPlan({.shape = shape, .sequences = sequences});
+  }
+};
+
+// Returns the pages (run, page) of each tile, failing where a page is in two items.
+std::vector<std::set<std::pair<int, int>>> PagesOfTiles(const WorkPlan& plan) {
+  std::vector<std::set<std::pair<int, int>>> pages(plan.tiles().size());
+  for (const WorkItem& item : plan.items()) {
+    for (const PageSpan& span : plan.spans(item)) {
+      for (int page = span.first_page; page < span.end_page; ++page) {
+        EXPECT_TRUE(pages[static_cast<std::size_t>(item.tile)].insert({span.run, page}).second);
+      }
+    }
+  }
+  return pages;
+}
+
+TEST(WorkPlanTest, EveryVisiblePageIsInExactlyOneItemOfItsTile) {
+  for (const int rows : {1, 5, 64, 700}) {
+    for (const int window : {0, 1, 100}) {
+      Extents extents;
+      extents.shape.window = window;
+      extents.Add({DenseRun(1600), DenseRun(325, 1600)}, rows, 1925);
+      const WorkPlan plan = extents.Plan();
+      const auto pages = PagesOfTiles(plan);
+      for (std::size_t t = 0; t < pages.size(); ++t) {
+        const RowTile& tile = plan.tiles()[t];
+        const std::int64_t first = 1925 - rows + tile.first_row;
+        const std::int64_t last = first + tile.num_rows - 1;
+        std::set<std::pair<int, int>> expected;
+        for (int page = 0; page * kPageTokens <= last; ++page) {
+          const bool seen = window == 0 || page * kPageTokens + 15 > first - window;
+          if (seen) expected.insert({page < 100 ? 0 : 1, page < 100 ? page : page - 100});
+        }
+        EXPECT_EQ(pages[t], expected) << rows << " " << window << " tile " << t;
+      }
+    }
+  }
+}
+
+TEST(WorkPlanTest, EveryRowAndKvHeadIsInExactlyOneTile) {
+  Extents extents;
+  extents.Add({DenseRun(48)}, 1, 48);
+  extents.Add({DenseRun(333)}, 200, 333);
+  extents.Add({DenseRun(20)}, 7, 20);
+  const WorkPlan plan = extents.Plan();
+  std::map<int, std::multiset<std::pair<int, int>>> covered;
+  for (const RowTile& tile : plan.tiles()) {
+    EXPECT_LE(plan.vectors(tile), kMaxTileVectors);
+    for (int row = 0; row < tile.num_rows; ++row) {
+      covered[tile.sequence].insert({tile.first_row + row, tile.kv_head});
+    }
+  }
+  for (int s = 0; s < 3; ++s) {
+    const int rows = extents.sequences[static_cast<std::size_t>(s)].num_rows;
+    EXPECT_EQ(covered[s].size(), static_cast<std::size_t>(rows * 3));
+    for (int row = 0; row < rows; ++row) {
+      for (int head = 0; head < 3; ++head) EXPECT_EQ(covered[s].count({row, head}), 1U);
+    }
+  }
+}
+
+// A shared prefix gives the same chunks whoever reads it, however its segments are cut.
+TEST(WorkPlanTest, ChunksOfDenseRunsEndAtTheSamePositionsHoweverRunsAreCut) {
+  const auto ends = [](std::vector<PageRun> runs) {
+    Extents extents;
+    extents.Add(std::move(runs), 1, 5000);
+    const WorkPlan plan = extents.Plan();
+    std::set<std::int64_t> positions;
+    for (const WorkItem& item : plan.items()) {
+      const PageSpan& last = plan.spans(item).back();
+      positions.insert(extents.runs[0][static_cast<std::size_t>(last.run)].first_position +
+                       last.end_page * kPageTokens);
+    }
+    return positions;
+  };
+  const std::set<std::int64_t> whole = ends({DenseRun(5000)});
+  EXPECT_EQ(whole,
+            (std::set<std::int64_t>{512, 1024, 1536, 2048, 2560, 3072, 3584, 4096, 4608, 5008}));
+  EXPECT_EQ(ends({DenseRun(1600), DenseRun(480, 1600), DenseRun(2920, 2080)}), whole);
+}
+
+TEST(WorkPlanTest, OneChunkPerTileNeedsNoMergeAndNoScratch) {
+  Extents extents;
+  for (int s = 0; s < 8; ++s) extents.Add({DenseRun(500)}, 1, 500);
+  const WorkPlan plan = extents.Plan();
+  EXPECT_EQ(plan.items().size(), 24U);
+  EXPECT_FALSE(plan.needs_merge());
+  EXPECT_EQ(plan.scratch_bytes(), 0U);
+}
+
+TEST(WorkPlanTest, ALoneShortSequenceIsCutSoThatThreadsCanShareIt) {
+  Extents extents;
+  extents.Add({DenseRun(500)}, 1, 500);
+  const WorkPlan plan = extents.Plan();
+  EXPECT_EQ(plan.items().size(), 12U);
+  EXPECT_TRUE(plan.needs_merge());
+}
+
+TEST(WorkPlanTest, ItemsFallInCost) {
+  Extents extents;
+  extents.Add({DenseRun(700)}, 600, 700);
+  extents.Add({DenseRun(2000)}, 1, 2000);
+  const WorkPlan plan = extents.Plan();
+  for (std::size_t i = 1; i < plan.items().size(); ++i) {
+    EXPECT_GE(plan.items()[i - 1].cost, plan.items()[i].cost);
+  }
+}
+
+TEST(WorkPlanTest, ASequenceWithoutRowsGivesNoWork) {
+  Extents extents;
+  extents.Add({DenseRun(64)}, 0, 64);
+  EXPECT_THAT(extents.Plan().items(), testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace swiftkv
