@@ -66,8 +66,8 @@ class GgufFile {
                                                             IntRange range) const;
   // Returns the length of an array, whatever its elements.
   Result<std::optional<std::uint64_t>> FindArrayLength(const std::string& key) const;
-  // Reads an array of strings.
-  Result<std::optional<std::vector<std::string>>> FindStrings(const std::string& key) const;
+  // Returns the length of an array of strings.
+  Result<std::optional<std::uint64_t>> FindStringCount(const std::string& key) const;
 
   // As above; an absent key is DataLoss too.
   Result<std::int64_t> RequireInt(const std::string& key, IntRange range) const;

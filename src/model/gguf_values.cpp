@@ -179,21 +179,15 @@ Result<std::optional<std::uint64_t>> GgufFile::FindArrayLength(const std::string
   return std::optional<std::uint64_t>(gguf_get_arr_n(contexts_.front(), id));
 }
 
-Result<std::optional<std::vector<std::string>>> GgufFile::FindStrings(
-    const std::string& key) const {
+Result<std::optional<std::uint64_t>> GgufFile::FindStringCount(const std::string& key) const {
   const std::int64_t id = FindKey(key);
-  if (id < 0) return std::optional<std::vector<std::string>>();
+  if (id < 0) return std::optional<std::uint64_t>();
   const gguf_context* context = contexts_.front();
   if (gguf_get_kv_type(context, id) != GGUF_TYPE_ARRAY ||
       gguf_get_arr_type(context, id) != GGUF_TYPE_STRING) {
     return WrongType(key, "an array of strings");
   }
-  std::vector<std::string> values;
-  values.reserve(gguf_get_arr_n(context, id));
-  for (std::size_t i = 0; i < gguf_get_arr_n(context, id); ++i) {
-    values.emplace_back(gguf_get_arr_str(context, id, i));
-  }
-  return std::optional(std::move(values));
+  return std::optional<std::uint64_t>(gguf_get_arr_n(context, id));
 }
 
 Result<std::int64_t> GgufFile::RequireInt(const std::string& key, IntRange range) const {

@@ -3,6 +3,7 @@
 #include "model/graph_runner.h"
 
 #include <algorithm>
+#include <new>
 
 #include "base/status_macros.h"
 #include "ggml-backend.h"
@@ -50,18 +51,21 @@ Status GraphRunner::Allocate(DecoderGraph* graph) {
   const bool allocated = ggml_gallocr_alloc_graph(allocator_.get(), graph->graph);
   // A larger buffer replaces the one that the tensors of older graphs point into.
   if (!allocated || ggml_gallocr_get_buffer_size(allocator_.get(), 0) != before) graphs_.clear();
-  if (!allocated) {
+  graph->plan = ggml_graph_plan(graph->graph, threads_, nullptr);
+  if (allocated && work_size_ < graph->plan.work_size) {
+    work_.reset(new (std::nothrow) std::uint8_t[graph->plan.work_size]);
+    work_size_ = work_ == nullptr ? 0 : graph->plan.work_size;
+  }
+  if (!allocated || work_size_ < graph->plan.work_size) {
     return Status::ResourceExhausted("not enough memory for the activations of a step of " +
                                      std::to_string(graph->shape.rows) + " rows and " +
                                      std::to_string(graph->shape.outputs) + " outputs");
   }
-  graph->plan = ggml_graph_plan(graph->graph, threads_, nullptr);
-  if (work_.size() < graph->plan.work_size) work_.resize(graph->plan.work_size);
   return Status::Ok();
 }
 
 Status GraphRunner::Compute(DecoderGraph* graph, const std::atomic<bool>* cancel) {
-  graph->plan.work_data = work_.data();
+  graph->plan.work_data = work_.get();
   graph->plan.abort_callback = cancel == nullptr ? nullptr : IsCancelled;
   graph->plan.abort_callback_data = const_cast<std::atomic<bool>*>(cancel);
   switch (ggml_graph_compute(graph->graph, &graph->plan)) {
@@ -76,7 +80,7 @@ Status GraphRunner::Compute(DecoderGraph* graph, const std::atomic<bool>* cancel
 }
 
 std::uint64_t GraphRunner::memory_bytes() const {
-  return ggml_gallocr_get_buffer_size(allocator_.get(), 0) + work_.capacity();
+  return ggml_gallocr_get_buffer_size(allocator_.get(), 0) + work_size_;
 }
 
 }  // namespace swiftkv

@@ -48,7 +48,8 @@ class GraphRunner {
   int threads_;
   ggml_gallocr_ptr allocator_;
   std::vector<std::unique_ptr<DecoderGraph>> graphs_;  // most recently used last
-  std::vector<std::uint8_t> work_;
+  std::unique_ptr<std::uint8_t[]> work_;               // ggml's, between two barriers of one node
+  std::size_t work_size_ = 0;
 };
 
 }  // namespace swiftkv

@@ -45,14 +45,14 @@ Status CheckTokenizerMetadata(const GgufFile& file) {
     (void)size;
     return Status::Ok();
   }
-  SKV_ASSIGN_OR_RETURN(const auto tokens, file.FindStrings("tokenizer.ggml.tokens"));
+  SKV_ASSIGN_OR_RETURN(const auto tokens, file.FindStringCount("tokenizer.ggml.tokens"));
   if (!tokens) return file.Damaged("the metadata lack the key 'tokenizer.ggml.tokens'");
-  if (static_cast<std::int64_t>(tokens->size()) != rows) {
-    return file.Damaged("key 'tokenizer.ggml.tokens' has " + std::to_string(tokens->size()) +
+  if (static_cast<std::int64_t>(*tokens) != rows) {
+    return file.Damaged("key 'tokenizer.ggml.tokens' has " + std::to_string(*tokens) +
                         " tokens, but tensor 'token_embd.weight' has " + std::to_string(rows));
   }
-  SKV_RETURN_IF_ERROR(CheckPerToken(file, "tokenizer.ggml.token_type", tokens->size()));
-  return CheckPerToken(file, "tokenizer.ggml.scores", tokens->size());
+  SKV_RETURN_IF_ERROR(CheckPerToken(file, "tokenizer.ggml.token_type", *tokens));
+  return CheckPerToken(file, "tokenizer.ggml.scores", *tokens);
 }
 
 }  // namespace swiftkv
