@@ -65,6 +65,8 @@ function(swiftkv_add_layer name)
     add_library(${target} STATIC ${sources})
     set(scope PUBLIC)
     target_link_libraries(${target} PRIVATE ${LAYER_PRIVATE_DEPENDS})
+    # Not for tests: GoogleTest gives its generated functions parameters with everyday names.
+    target_compile_options(${target} PRIVATE -Wshadow)
   else()
     add_library(${target} INTERFACE)
     set(scope INTERFACE)
