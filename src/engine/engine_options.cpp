@@ -6,9 +6,15 @@
 
 #include "base/status_macros.h"
 #include "formats/codec_table.h"
+#include "swiftkv/attention.h"
 
 namespace swiftkv {
 namespace {
+
+void AppendName(const char* name, std::string* names) {
+  if (!names->empty()) *names += ", ";
+  *names += name;
+}
 
 Status CheckFormat(const std::string& name, Quality* grade) {
   if (name == "auto") {
@@ -26,10 +32,13 @@ Status CheckFormat(const std::string& name, Quality* grade) {
 
 std::string FormatNames() {
   std::string names;
-  for (const PageCodec* codec : AllCodecs()) {
-    if (!names.empty()) names += ", ";
-    names += codec->info().name;
-  }
+  for (const PageCodec* codec : AllCodecs()) AppendName(codec->info().name, &names);
+  return names;
+}
+
+std::string AttentionBackendNames() {
+  std::string names;
+  for (const BackendRow& row : AllAttentionBackends()) AppendName(row.info.name, &names);
   return names;
 }
 

@@ -14,6 +14,10 @@
 
 namespace swiftkv {
 
+// Return the names of the table's rows, "f16, bf16, f32".
+std::string FormatNames();
+std::string AttentionBackendNames();
+
 struct CacheOptions {
   std::string format = "f16";      // of both planes of a page; a name of the format table
   std::string key_format;          // empty: as `format`
@@ -38,10 +42,14 @@ void VisitOptions(Visitor&& visit, ModelOptions& options) {
   visit(OptionField{"-t,--threads", "threads", "N",
                     "Threads that compute; 0: the cores that this process may use", 0, 1024},
         options.threads);
-  visit(OptionField{"--attention", "attention", "NAME",
-                    "Attention backend: cpu, or reference (slow, the oracle of the other)"},
+  visit(OptionField{.flags = "--attention",
+                    .key = "attention",
+                    .placeholder = "NAME",
+                    .help = "Attention backend",
+                    .choices = AttentionBackendNames},
         options.attention_backend);
-  visit(OptionField{"--isa", "isa", "NAME", "Instruction set of the attention kernels"},
+  visit(OptionField{"--isa", "isa", "NAME",
+                    "Instruction set of the attention kernels; auto: the best that the CPU has"},
         options.isa);
   visit(
       OptionField{
@@ -55,7 +63,12 @@ void VisitOptions(Visitor&& visit, ModelOptions& options) {
 
 template <typename Visitor>
 void VisitOptions(Visitor&& visit, CacheOptions& options) {
-  visit(OptionField{"--kv", "kv", "FORMAT", "Format of the cache's pages"}, options.format);
+  visit(OptionField{.flags = "--kv",
+                    .key = "kv",
+                    .placeholder = "FORMAT",
+                    .help = "Format of the cache's pages",
+                    .choices = FormatNames},
+        options.format);
   visit(OptionField{"--kv-k", "kv_k", "FORMAT", "Format of keys, where it differs from --kv"},
         options.key_format);
   visit(OptionField{"--kv-v", "kv_v", "FORMAT", "Format of values, where it differs from --kv"},
@@ -76,9 +89,6 @@ void VisitOptions(Visitor&& visit, GenerationOptions& options) {
                     "Most tokens of a reply; -1: until it ends or the context is full", -1},
         options.max_tokens);
 }
-
-// Returns the names of the format table, "f32, f16, bf16".
-std::string FormatNames();
 
 // The formats after defaults are filled in.
 const std::string& KeyFormatOf(const CacheOptions& options);

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string>
 
 #include "swiftkv/quality.h"
 
@@ -22,6 +23,7 @@ struct OptionField {
   const char* help;         // one line without a full stop
   std::int64_t least = 0;   // range of whole-number fields, both ends included
   std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  std::string (*choices)() = nullptr;  // lists the words of a field that names a table's row
 };
 
 // How much memory the cache may use: a size, or what the machine leaves.

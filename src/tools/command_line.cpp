@@ -5,6 +5,9 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdio>
+#include <exception>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -57,9 +60,7 @@ int PrintAndExit(const std::string& text) {
   return kExitFailure;
 }
 
-}  // namespace
-
-int RunCommandLine(std::span<const char* const> arguments) {
+int Dispatch(std::span<const char* const> arguments) {
   if (arguments.empty()) {
     fmt::print(stderr, "swiftkv: a subcommand is needed: {}; `swiftkv --help` tells more\n",
                Names());
@@ -74,6 +75,19 @@ int RunCommandLine(std::span<const char* const> arguments) {
   fmt::print(stderr, "swiftkv: the subcommands are {}; got \"{}\"\n", Names(),
              PrintableExcerpt(first, 60));
   return kExitUsage;
+}
+
+}  // namespace
+
+int RunCommandLine(std::span<const char* const> arguments) {
+  try {
+    return Dispatch(arguments);
+  } catch (const std::bad_alloc&) {
+    std::fputs("swiftkv: the system has no memory left; use a smaller model or context\n", stderr);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "swiftkv: an unexpected failure: {}\n", PrintableLine(error.what()));
+  }
+  return kExitFailure;
 }
 
 }  // namespace swiftkv

@@ -45,6 +45,10 @@ std::string FlagName(const OptionField& field) {
   return std::string(flags.substr(start, end == std::string_view::npos ? end : end - start));
 }
 
+std::string FlagHelp(const OptionField& field) {
+  return field.choices == nullptr ? field.help : fmt::format("{}: {}", field.help, field.choices());
+}
+
 Status ParseFlagValue(const OptionField& field, const std::string& text, int* value) {
   std::int64_t number = 0;
   if (!ParseWhole(text, &number) || number < field.least || number > field.most) {

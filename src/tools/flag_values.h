@@ -19,6 +19,9 @@ namespace swiftkv {
 // Returns the long name by which messages call a field's flag: "--context".
 std::string FlagName(const OptionField& field);
 
+// Returns the field's help, with the words that it accepts where a table lists them.
+std::string FlagHelp(const OptionField& field);
+
 Status ParseFlagValue(const OptionField& field, const std::string& text, int* value);
 Status ParseFlagValue(const OptionField& field, const std::string& text, float* value);
 Status ParseFlagValue(const OptionField& field, const std::string& text, std::string* value);

@@ -39,7 +39,7 @@ std::string MissingValue(const CLI::ParseError& error) {
 void FlagVisitor::operator()(const OptionField& field, bool& value) {
   const bool meaning = !std::string_view(field.flags).starts_with("--no-");
   app_->add_flag_callback(
-          field.flags, [&value, meaning] { value = meaning; }, field.help)
+          field.flags, [&value, meaning] { value = meaning; }, FlagHelp(field))
       ->group(group_)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
@@ -51,7 +51,7 @@ void FlagVisitor::Register(const OptionField& field, const std::string& shown, c
         ParseOrThrow(parse, {values.back()});
         return true;
       },
-      field.help);
+      FlagHelp(field));
   option->type_name(field.placeholder)->group(group_);
   option->type_size(1)->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   if (!shown.empty()) option->default_str(shown);
@@ -65,7 +65,7 @@ void FlagVisitor::RegisterList(const OptionField& field, const std::string& show
         ParseOrThrow(parse, values);
         return true;
       },
-      field.help);
+      FlagHelp(field));
   option->type_name(field.placeholder)->group(group_);
   option->type_size(1)->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   if (!shown.empty()) option->default_str(shown);

@@ -23,15 +23,20 @@ std::string Count(std::uint64_t count) {
   return fmt::format("{}", count);
 }
 
+std::string Counted(int count, const char* thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
+
 std::string Row(const char* name, const std::string& value) {
   return fmt::format("{:<14}{}\n", name, value);
 }
 
 std::string GroupText(const LayerGroupSummary& group) {
-  const std::string span =
-      group.window > 0 ? fmt::format("see the last {} tokens", group.window) : "see all tokens";
-  return fmt::format("{} layers {}; {} query heads, {} KV heads", group.layers, span,
-                     group.query_heads, group.kv_heads);
+  const std::string span = group.window > 0
+                               ? fmt::format("with a window of {} tokens", group.window)
+                               : "over all tokens";
+  return fmt::format("{} {}; {}, {}", Counted(group.layers, "layer"), span,
+                     Counted(group.query_heads, "query head"), Counted(group.kv_heads, "KV head"));
 }
 
 std::string DecoderText(const ModelSummary& summary) {
@@ -115,10 +120,10 @@ std::string InspectText(const ModelSummary& summary, const GgufFile& file, bool 
   text += Row("architecture", architecture);
   text += Row("parameters",
               fmt::format("{} in {} tensors", Count(summary.parameters), file.tensors().size()));
-  text += Row("file", fmt::format("{} in {} file{}", FormatByteSize(summary.file_bytes),
-                                  summary.files, summary.files == 1 ? "" : "s"));
+  text += Row("size", fmt::format("{} in {}", FormatByteSize(summary.file_bytes),
+                                  Counted(summary.files, "file")));
   text += DecoderText(summary);
-  text += "\nweights\n";
+  text += fmt::format("\n{:<14}{:>8}{:>16}\n", "weights", "tensors", "bytes");
   for (const TensorTypeSummary& type : summary.tensor_types) {
     text += fmt::format("  {:<12}{:>8}{:>16}\n", type.type, type.count, FormatByteSize(type.bytes));
   }

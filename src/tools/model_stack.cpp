@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "base/byte_size.h"
 #include "base/process_memory.h"
 #include "base/status_macros.h"
 #include "tools/model_path.h"
@@ -21,6 +22,14 @@ Result<std::unique_ptr<ChatTemplate>> LoadTemplate(const Vocabulary& vocabulary,
   return Status(loaded.status().code(),
                 fmt::format("--raw runs the model without its chat template, which is damaged: {}",
                             loaded.status().message()));
+}
+
+Result<std::unique_ptr<KvCache>> CreateCache(const KvCacheOptions& options) {
+  Result<std::unique_ptr<KvCache>> cache = KvCache::Create(options);
+  if (cache.ok()) return cache;
+  return Status(cache.status().code(),
+                fmt::format("a cache within --kv-memory {} cannot be made: {}",
+                            FormatByteSize(options.memory_bytes), cache.status().message()));
 }
 
 }  // namespace
@@ -45,7 +54,7 @@ Result<ModelStack> LoadModelStack(const RunOptions& options, const ProgressCallb
                        KvFootprint::Make(cache_options.layers, cache_options.key_format,
                                          cache_options.value_format));
   SKV_ASSIGN_OR_RETURN(stack.resident_before_cache, ProcessResidentBytes());
-  SKV_ASSIGN_OR_RETURN(stack.cache, KvCache::Create(cache_options));
+  SKV_ASSIGN_OR_RETURN(stack.cache, CreateCache(cache_options));
   stack.session = std::make_unique<GenerationSession>(stack.model.get(), stack.vocabulary.get(),
                                                       stack.cache.get(), std::move(footprint));
   return stack;

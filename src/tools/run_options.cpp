@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "base/status_macros.h"
 #include "swiftkv/attention.h"
 #include "tools/flag_visitor.h"
@@ -37,6 +39,9 @@ Status Validate(const RunOptions& options) {
     return Status::InvalidArgument(conflict + "; give one of them");
   }
   SKV_RETURN_IF_ERROR(ValidateCacheOptions(options.cache));
+  // Token ids are checked again once the vocabulary is known.
+  constexpr int kAnyVocabulary = std::numeric_limits<int>::max();
+  SKV_RETURN_IF_ERROR(ValidateSamplerOptions(options.sampling, kAnyVocabulary));
   return MakeAttentionBackend(options.model.attention_backend, options.model.isa).status();
 }
 
