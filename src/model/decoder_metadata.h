@@ -20,6 +20,18 @@ namespace swiftkv {
 // attention, K and V of different sizes, or an unknown rope scaling.
 Result<DecoderSpec> ReadDecoderSpec(const GgufFile& file, const DecodeLimits& limits);
 
+// What a number of rope may be: outside, angles overflow single precision and logits become NaN.
+struct RopeRange {
+  double min = 0.0;
+  double max = 0.0;
+};
+inline constexpr RopeRange kRopeBaseRange = {1.0, 1e12};
+
+// Returns the number under `key`, or `absent` where it is missing. Errors: DataLoss outside
+// `range`.
+Result<double> ReadRopeNumber(const GgufFile& file, const std::string& key, double absent,
+                              RopeRange range);
+
 // Reads rope of `<architecture>.rope.*` for heads of `head_dim` channels. `context_length` is the
 // model's.
 Result<RopeSpec> ReadRopeSpec(const GgufFile& file, const std::string& architecture, int head_dim,

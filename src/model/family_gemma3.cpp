@@ -40,16 +40,13 @@ Status SetWindows(const GgufFile& file, DecoderSpec* spec) {
                        file.FindInt("gemma3.attention.sliding_window", {0, 1 << 30}));
   if (window.value_or(0) == 0) return Status::Ok();
   SKV_ASSIGN_OR_RETURN(const auto windowed, ReadPattern(file, spec->layers.size()));
-  SKV_ASSIGN_OR_RETURN(const auto base, file.FindNumber("gemma3.rope.freq_base_swa"));
-  if (base.value_or(1.0) <= 0.0) {
-    return file.Damaged("key 'gemma3.rope.freq_base_swa' must be above 0, not " +
-                        file.ValueText("gemma3.rope.freq_base_swa"));
-  }
+  SKV_ASSIGN_OR_RETURN(const double base, ReadRopeNumber(file, "gemma3.rope.freq_base_swa",
+                                                         kLocalRopeBase, kRopeBaseRange));
   for (std::size_t i = 0; i < spec->layers.size(); ++i) {
     if (!windowed[i]) continue;
     DecoderLayerSpec& layer = spec->layers[i];
     layer.window = static_cast<int>(*window);
-    layer.rope.base = static_cast<float>(base.value_or(kLocalRopeBase));
+    layer.rope.base = static_cast<float>(base);
     layer.rope.frequency_scale = 1.0F;
   }
   return Status::Ok();

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads rotary embedding metadata: base, scaling (linear, YaRN, LongRoPE) and factor tensors.
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "base/status_macros.h"
@@ -32,13 +34,9 @@ Result<RopeScaling> ReadScaling(const GgufFile& file, const std::string& key) {
                           *name + "'");
 }
 
-// Reads a positive number, or returns `absent`.
-Result<double> ReadPositive(const GgufFile& file, const std::string& key, double absent) {
-  SKV_ASSIGN_OR_RETURN(const auto value, file.FindNumber(key));
-  if (!value) return absent;
-  if (*value > 0.0) return *value;
-  return file.Damaged("key '" + key + "' must be above 0, not " + file.ValueText(key));
-}
+// Wide of any model: published factors lie between 1 and 64, attention factors between 0.7 and 1.5.
+constexpr RopeRange kFactorRange = {1e-3, 1e6};
+constexpr RopeRange kAttentionFactorRange = {1e-3, 1e3};
 
 // YaRN scales attention by 1 + 0.1 ln(factor) (arXiv 2309.00071, section 3.4), and so does
 // ggml_rope_ext by itself whenever its extrapolation factor is not 0: the factor given to it is
@@ -51,6 +49,14 @@ float YarnAttentionFactor(float frequency_scale) {
 
 }  // namespace
 
+Result<double> ReadRopeNumber(const GgufFile& file, const std::string& key, double absent,
+                              RopeRange range) {
+  SKV_ASSIGN_OR_RETURN(const auto value, file.FindNumber(key));
+  if (!value || (*value >= range.min && *value <= range.max)) return value.value_or(absent);
+  return file.Damaged(fmt::format("key '{}' must lie between {:g} and {:g}, not {}", key, range.min,
+                                  range.max, file.ValueText(key)));
+}
+
 Result<RopeSpec> ReadRopeSpec(const GgufFile& file, const std::string& architecture, int head_dim,
                               int context_length) {
   const auto key = [&](const char* name) { return architecture + ".rope." + name; };
@@ -61,19 +67,19 @@ Result<RopeSpec> ReadRopeSpec(const GgufFile& file, const std::string& architect
     return file.Damaged("rope rotates pairs of channels, so key '" + key("dimension_count") +
                         "' (or the head size) must be even, not " + std::to_string(rope.dims));
   }
-  SKV_ASSIGN_OR_RETURN(const double base, ReadPositive(file, key("freq_base"), 10000.0));
+  SKV_ASSIGN_OR_RETURN(const double base,
+                       ReadRopeNumber(file, key("freq_base"), 10000.0, kRopeBaseRange));
   rope.base = static_cast<float>(base);
   SKV_ASSIGN_OR_RETURN(rope.scaling, ReadScaling(file, key("scaling.type")));
   // Writers put 0 where there is no factor; the second name is the older one.
   const std::string factor_key =
       file.Has(key("scaling.factor")) ? key("scaling.factor") : key("scale_linear");
   SKV_ASSIGN_OR_RETURN(const auto factor, file.FindNumber(factor_key));
-  if (factor.value_or(1.0) < 0.0) {
-    return file.Damaged("key '" + factor_key +
-                        "' must not be below 0: " + file.ValueText(factor_key));
-  }
   const bool scales = rope.scaling != RopeScaling::kNone && factor.value_or(0.0) != 0.0;
-  rope.frequency_scale = scales ? 1.0F / static_cast<float>(*factor) : 1.0F;
+  if (scales) {
+    SKV_ASSIGN_OR_RETURN(const double divisor, ReadRopeNumber(file, factor_key, 1.0, kFactorRange));
+    rope.frequency_scale = 1.0F / static_cast<float>(divisor);
+  }
   SKV_ASSIGN_OR_RETURN(const auto original,
                        file.FindInt(key("scaling.original_context_length"), {0, 1 << 30}));
   rope.original_context = static_cast<int>(original.value_or(0));
@@ -82,7 +88,8 @@ Result<RopeSpec> ReadRopeSpec(const GgufFile& file, const std::string& architect
     rope.extrapolation_factor = 1.0F;
     rope.attention_factor = YarnAttentionFactor(rope.frequency_scale);
   }
-  SKV_ASSIGN_OR_RETURN(const double attention, ReadPositive(file, key("scaling.attn_factor"), 1.0));
+  SKV_ASSIGN_OR_RETURN(const double attention, ReadRopeNumber(file, key("scaling.attn_factor"), 1.0,
+                                                              kAttentionFactorRange));
   rope.attention_factor *= static_cast<float>(attention);
   return rope;
 }
