@@ -31,7 +31,6 @@ struct GraphShape {
 struct LayerHook {
   const ForwardStep* step = nullptr;
   int layer = 0;
-  int head_dim = 0;
 };
 
 struct DecoderGraph {

@@ -2,12 +2,14 @@
 // Implements opening of GGUF files and shards over ggml's reader.
 #include "model/gguf_file.h"
 
+#include <exception>
 #include <filesystem>
 
 #include "base/status_macros.h"
 #include "ggml.h"
 #include "gguf.h"
 #include "model/gguf_scan.h"
+#include "model/llama_guard.h"
 
 namespace swiftkv {
 namespace {
@@ -54,6 +56,22 @@ std::optional<ShardName> ParseShardName(const std::string& path) {
   return name;
 }
 
+Result<gguf_context*> ParseMetadata(const std::string& path) {
+  const LlamaGuard guard;
+  const auto failed = [&](const std::string& reason) {
+    return Status::DataLoss("ggml cannot read the metadata (" + reason + ") of " + path);
+  };
+  try {
+    gguf_init_params params = {};
+    params.no_alloc = true;
+    gguf_context* context = gguf_init_from_file(path.c_str(), params);
+    if (context == nullptr) return failed(guard.Reason("damaged"));
+    return context;
+  } catch (const std::exception& error) {
+    return failed(error.what());
+  }
+}
+
 }  // namespace
 
 Result<std::unique_ptr<GgufFile>> GgufFile::Open(const std::string& path) {
@@ -78,12 +96,7 @@ GgufFile::~GgufFile() {
 Status GgufFile::AddShard(const std::string& path) {
   SKV_ASSIGN_OR_RETURN(auto shard, MappedFile::Open(path));
   SKV_RETURN_IF_ERROR(CheckGgufStructure(*shard));
-  gguf_init_params params = {};
-  params.no_alloc = true;
-  gguf_context* context = gguf_init_from_file(path.c_str(), params);
-  if (context == nullptr) {
-    return Status::DataLoss("ggml cannot read the metadata of " + path);
-  }
+  SKV_ASSIGN_OR_RETURN(gguf_context * context, ParseMetadata(path));
   contexts_.push_back(context);
   const int index = static_cast<int>(shards_.size());
   shards_.push_back(std::move(shard));

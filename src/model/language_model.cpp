@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
+#include <new>
 
 #include "base/check.h"
 #include "base/status_macros.h"
@@ -49,8 +51,10 @@ Result<DecoderSpec> DescribeFile(const GgufFile& file, int context) {
 }  // namespace
 
 struct LanguageModel::State {
+  Status Load(const ModelOptions& options, const ProgressCallback& progress);
   Status LoadWeights(const GgufFile& file, const ModelOptions& options,
                      const ProgressCallback& progress);
+  Status PrepareForward();
   Status CheckBatch(const KvCache& cache, const ModelBatch& batch) const;
   void WriteInputs(const ModelBatch& batch, DecoderGraph* graph) const;
 
@@ -78,29 +82,40 @@ Status LanguageModel::State::LoadWeights(const GgufFile& file, const ModelOption
   return Status::Ok();
 }
 
+Status LanguageModel::State::PrepareForward() {
+  step = std::make_unique<ForwardStep>(spec, *backend);
+  SKV_RETURN_IF_ERROR(step->ReserveScratch(max_batch_rows, context));
+  for (int i = 0; i < static_cast<int>(spec.layers.size()); ++i) hooks.push_back({step.get(), i});
+  SKV_ASSIGN_OR_RETURN(runner,
+                       GraphRunner::Create({spec, weights, hooks}, threads, max_batch_rows));
+  return Status::Ok();
+}
+
+Status LanguageModel::State::Load(const ModelOptions& options, const ProgressCallback& progress) {
+  SKV_RETURN_IF_ERROR(CheckOptions(options));
+  SKV_ASSIGN_OR_RETURN(backend, MakeAttentionBackend(options.attention_backend, options.isa));
+  SKV_ASSIGN_OR_RETURN(const auto file, GgufFile::Open(options.path));
+  SKV_ASSIGN_OR_RETURN(spec, DescribeFile(*file, options.context));
+  SKV_RETURN_IF_ERROR(CheckTokenizerMetadata(*file));
+  context = options.context > 0 ? options.context : spec.context_length;
+  threads = options.threads > 0 ? options.threads : AvailableCores();
+  max_batch_rows = std::min(options.max_batch_rows, context);
+  SKV_ASSIGN_OR_RETURN(fingerprint, ModelFingerprint(*file));
+  SKV_RETURN_IF_ERROR(LoadWeights(*file, options, progress));
+  return PrepareForward();
+}
+
 Result<std::unique_ptr<LanguageModel>> LanguageModel::Load(const ModelOptions& options,
                                                            const ProgressCallback& progress) {
-  SKV_RETURN_IF_ERROR(CheckOptions(options));
-  const LlamaGuard guard;  // keeps ggml from printing while it reads the file
+  const LlamaGuard guard;  // ggml neither prints nor stops the process while it loads
   auto state = std::make_unique<State>();
-  SKV_ASSIGN_OR_RETURN(state->backend,
-                       MakeAttentionBackend(options.attention_backend, options.isa));
-  SKV_ASSIGN_OR_RETURN(const auto file, GgufFile::Open(options.path));
-  SKV_ASSIGN_OR_RETURN(state->spec, DescribeFile(*file, options.context));
-  SKV_RETURN_IF_ERROR(CheckTokenizerMetadata(*file));
-  state->context = options.context > 0 ? options.context : state->spec.context_length;
-  state->threads = options.threads > 0 ? options.threads : AvailableCores();
-  state->max_batch_rows = std::min(options.max_batch_rows, state->context);
-  SKV_ASSIGN_OR_RETURN(state->fingerprint, ModelFingerprint(*file));
-  SKV_RETURN_IF_ERROR(state->LoadWeights(*file, options, progress));
-  state->step = std::make_unique<ForwardStep>(state->spec, *state->backend);
-  SKV_RETURN_IF_ERROR(state->step->ReserveScratch(state->max_batch_rows, state->context));
-  for (int i = 0; i < static_cast<int>(state->spec.layers.size()); ++i) {
-    state->hooks.push_back({state->step.get(), i, state->spec.head_dim});
+  try {
+    SKV_RETURN_IF_ERROR(state->Load(options, progress));
+  } catch (const std::bad_alloc&) {
+    return Status::ResourceExhausted("not enough memory to load " + options.path);
+  } catch (const std::exception& error) {
+    return Status::Internal("ggml failed to load " + options.path + ": " + error.what());
   }
-  SKV_ASSIGN_OR_RETURN(state->runner,
-                       GraphRunner::Create({state->spec, state->weights, state->hooks},
-                                           state->threads, state->max_batch_rows));
   return std::unique_ptr<LanguageModel>(new LanguageModel(std::move(state)));
 }
 

@@ -22,10 +22,10 @@ Status CheckKind(const GgufFile& file, const std::string& kind) {
                           "; key 'tokenizer.ggml.model' is '" + kind + "'");
 }
 
-// Checks that an optional array has an entry for every token.
+// Checks that an optional array has an entry for every token; more do no harm.
 Status CheckPerToken(const GgufFile& file, const std::string& key, std::uint64_t tokens) {
   SKV_ASSIGN_OR_RETURN(const auto length, file.FindArrayLength(key));
-  if (!length || *length == tokens) return Status::Ok();
+  if (!length || *length >= tokens) return Status::Ok();
   return file.Damaged("key '" + key + "' must have an entry for each of the " +
                       std::to_string(tokens) + " tokens, not " + std::to_string(*length));
 }

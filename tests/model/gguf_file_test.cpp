@@ -241,6 +241,22 @@ TEST(MappedFileTest, AFileThatShrankIsNoticed) {
   EXPECT_EQ((*file)->Read(9000, tail).code(), StatusCode::kDataLoss);
 }
 
+TEST(MappedFileTest, DroppedPagesLeaveTheProcessAndComeBackWhenTouched) {
+  const TempDirectory directory;
+  const std::string path = directory.FilePath("bytes");
+  constexpr std::uint64_t kBytes = 1 << 20;
+  ASSERT_TRUE(WriteBytes(path, std::string(kBytes, 'x')).ok());
+  auto file = MappedFile::Open(path);
+  ASSERT_TRUE(file.ok() && (*file)->Map().ok());
+  (*file)->Populate(0, kBytes);
+  const void* data = (*file)->bytes().data();
+  EXPECT_EQ(*ResidentBytes(data, kBytes), kBytes);
+  // Pages that a neighbour shares stay.
+  (*file)->Drop(100, kBytes / 2);
+  EXPECT_EQ(*ResidentBytes(data, kBytes), kBytes / 2 + 4096);
+  EXPECT_EQ((*file)->bytes()[5000], std::byte{'x'});
+}
+
 TEST(QuotedForMessageTest, EscapesWhatATerminalWouldObeyAndCutsWhatIsLong) {
   EXPECT_EQ(QuotedForMessage("plain"), "'plain'");
   EXPECT_EQ(QuotedForMessage("a\x1b[2J\n"), "'a\\x1b[2J\\x0a'");
