@@ -12,6 +12,7 @@
 #include "llama.h"
 #include "model/test_vocabularies.h"
 #include "model/token_text.h"
+#include "support/real_models.h"
 
 namespace swiftkv {
 namespace {
@@ -258,13 +259,10 @@ TEST(ChatTemplateTest, HostileTemplatesAreRefusedBeforeTheyAreParsed) {
 }
 
 TEST(ChatTemplateModelTest, RealModelGetsTheIdsThatTheLibraryGivesTheWholeText) {
-  const std::string path = RealModelPath("SWIFTKV_MODEL");
-  if (path.empty()) GTEST_SKIP() << "no model file in SWIFTKV_MODEL";
-  const auto vocabulary = LoadOrFail(path);
+  const auto path = RealModelFile(RealModel::kSmolLm2);
+  if (!path.ok()) GTEST_SKIP() << path.status().message();
+  const auto vocabulary = LoadOrFail(*path);
   auto chat = ChatTemplate::FromVocabulary(*vocabulary);
-  if (!chat.ok() && chat.status().code() == StatusCode::kUnsupported) {
-    GTEST_SKIP() << "the model in SWIFTKV_MODEL has no chat template";
-  }
   ASSERT_TRUE(chat.ok()) << chat.status().message();
   const std::vector<ChatMessage> messages = {
       {"user", "What is 2 + 2?"}, {"assistant", " Four.\n"}, {"user", "\n def f(x):\n    pass"}};

@@ -5,8 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,12 +15,6 @@
 #include "support/tiny_model.h"
 
 namespace swiftkv {
-
-// Returns the path in this environment variable where a file lies there, else nothing.
-inline std::string RealModelPath(const char* variable) {
-  const char* path = std::getenv(variable);
-  return path != nullptr && std::filesystem::is_regular_file(path) ? path : std::string();
-}
 
 inline std::unique_ptr<Vocabulary> LoadOrFail(const std::string& path) {
   auto vocabulary = Vocabulary::Load(path);

@@ -15,6 +15,7 @@
 #include "llama.h"
 #include "model/test_vocabularies.h"
 #include "model/token_text.h"
+#include "support/real_models.h"
 
 namespace swiftkv {
 namespace {
@@ -57,10 +58,8 @@ std::vector<TokenId> EncodeParts(const Vocabulary& vocabulary, const std::vector
 }
 
 // Loads each real vocabulary once; null where its file is not there.
-const Vocabulary* RealVocabulary(const char* variable) {
+const Vocabulary* RealVocabulary(const std::string& path) {
   static std::map<std::string, std::unique_ptr<Vocabulary>> loaded;
-  const std::string path = RealModelPath(variable);
-  if (path.empty()) return nullptr;
   std::unique_ptr<Vocabulary>& vocabulary = loaded[path];
   if (vocabulary == nullptr) vocabulary = LoadOrFail(path);
   return vocabulary.get();
@@ -77,9 +76,10 @@ class VocabularyTest : public ::testing::TestWithParam<const char*> {
     }
     vocabulary_ = tiny_.get();
     if (vocabulary_ != nullptr) return;
-    const char* variable = name == "SmolLM2" ? "SWIFTKV_MODEL" : "SWIFTKV_GEMMA_MODEL";
-    vocabulary_ = RealVocabulary(variable);
-    if (vocabulary_ == nullptr) GTEST_SKIP() << "no model file in " << variable;
+    const auto path = RealModelFile(name == "SmolLM2" ? RealModel::kSmolLm2 : RealModel::kGemma3);
+    if (!path.ok()) GTEST_SKIP() << path.status().message();
+    vocabulary_ = RealVocabulary(*path);
+    ASSERT_NE(vocabulary_, nullptr);
   }
 
   std::unique_ptr<Vocabulary> tiny_;
@@ -268,6 +268,24 @@ TEST(VocabularyTrustTest, MarkersOfATemplateThatAreNoControlTokensAreCutApartToo
   ASSERT_TRUE(tokens.ok());
   EXPECT_EQ(std::count(tokens->begin(), tokens->end(), marker), 1);
   EXPECT_EQ(TextOfTokens(vocabulary, *tokens), text + "say " + text);
+}
+
+TEST(VocabularyEndTest, TheTurnEndOfTheTemplateEndsRepliesThoughNothingElseNamesIt) {
+  TinyTokenizer tokenizer = TinyChatTokenizer(TinyVocabularyKind::kBpe);
+  tokenizer.control_tokens.emplace_back("<|over|>");
+  const std::string head = "{% for m in messages %}{{ '<|im_start|>' + m['role'] + m['content'] }}";
+  const auto ends = [&](const std::string& rest) {
+    tokenizer.chat_template = head + rest + "{% endfor %}";
+    const auto vocabulary = TinyVocabularyWith(tokenizer);
+    return vocabulary->IsEndOfGeneration(vocabulary->FindSpecialToken("<|over|>"));
+  };
+  EXPECT_TRUE(ends("{{ '<|over|>' }}"));
+  EXPECT_TRUE(ends("{{ '\n<|over|>\n' }}"));
+  EXPECT_FALSE(ends("{{ ' and <|over|>' }}"));
+  EXPECT_FALSE(ends("{{ '<|im_end|><|over|>' }}"));
+  EXPECT_FALSE(ends(""));
+  EXPECT_FALSE(ends("{{ raise_exception('no') }}"));
+  EXPECT_FALSE(ends("{% if %}"));
 }
 
 TEST(VocabularyLoadTest, MissingFileIsNotFoundByName) {
