@@ -152,6 +152,13 @@ bool RunningProcess::WaitForOutput(const std::string& text) {
   return true;
 }
 
+bool RunningProcess::WaitForError(const std::string& text) {
+  while (error_.find(text) == std::string::npos) {
+    if (error_descriptor_ < 0 || !ReadMore()) return false;
+  }
+  return true;
+}
+
 ProcessOutcome RunningProcess::Wait() {
   while (ReadMore()) continue;
   int state = 0;

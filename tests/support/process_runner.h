@@ -47,10 +47,11 @@ class RunningProcess {
   void CloseOutput();
   void Signal(int signal);
 
-  // Reads until standard output holds at least `bytes`, or contains `text`. False where the output
+  // Reads until a stream holds at least `bytes`, or contains `text`. False where the stream
   // ends before.
   bool WaitForOutputBytes(std::size_t bytes);
   bool WaitForOutput(const std::string& text);
+  bool WaitForError(const std::string& text);
 
   // Reads both streams to their ends and collects the process.
   ProcessOutcome Wait();
