@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps docs/options.md equal to what the options say of themselves.
+//
+// Run with SWIFTKV_UPDATE_DOCS=1 to write the file anew.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "tools/flag_values.h"
+#include "tools/run_options.h"
+
+namespace swiftkv {
+namespace {
+
+constexpr const char* kDocument = SWIFTKV_SOURCE_DIR "/docs/options.md";
+
+std::string Escaped(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '|') escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+class DocumentVisitor {
+ public:
+  void Group(const char* name) {
+    text_ +=
+        fmt::format("\n## {}\n\n| flag | default | key | meaning |\n|---|---|---|---|\n", name);
+  }
+
+  template <typename T>
+  void operator()(const OptionField& field, T& value) {
+    std::string flags;
+    std::istringstream names(field.flags);
+    for (std::string name; std::getline(names, name, ',');) {
+      if (!flags.empty()) flags += ", ";
+      flags += fmt::format("`{}`", name);
+    }
+    if (*field.placeholder != '\0') flags += fmt::format(" {}", field.placeholder);
+    const bool is_switch = *field.placeholder == '\0';
+    const std::string shown = is_switch ? "" : FormatFlagValue(value);
+    text_ += fmt::format("| {} | {} | `{}` | {} |\n", flags,
+                         shown.empty() ? "" : fmt::format("`{}`", Escaped(shown)), field.key,
+                         Escaped(FlagHelp(field)));
+  }
+
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_ =
+      "# Options of `swiftkv run`\n\n"
+      "Made from the options themselves by tests/tools/option_document_test.cpp; do not edit.\n"
+      "`--verbose` logs all of them at start, under their keys.\n";
+};
+
+TEST(OptionDocumentTest, ListsEveryOptionAsTheProgramHasIt) {
+  RunOptions options;
+  DocumentVisitor visitor;
+  VisitOptions(visitor, options);
+  if (std::getenv("SWIFTKV_UPDATE_DOCS") != nullptr) std::ofstream(kDocument) << visitor.text();
+  std::ifstream file(kDocument);
+  std::stringstream document;
+  document << file.rdbuf();
+  EXPECT_EQ(document.str(), visitor.text()) << "SWIFTKV_UPDATE_DOCS=1 writes it anew";
+}
+
+}  // namespace
+}  // namespace swiftkv
