@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the k best in a heap: once it is warm, nearly every logit costs one comparison.
+// Keeps the k best in a heap: once it is warm, nearly every block of logits is skipped.
 #include "model/logit_preselection.h"
 
 #include <algorithm>
@@ -10,6 +10,19 @@
 #include "llama.h"
 
 namespace swiftkv {
+
+namespace {
+
+constexpr std::size_t kBlock = 64;  // logits that are skipped together
+
+// Branch-free, so that the compiler may use vectors.
+bool AnyAbove(std::span<const float> block, float threshold) {
+  std::uint32_t above = 0;
+  for (const float logit : block) above |= logit > threshold ? 1U : 0U;
+  return above != 0;
+}
+
+}  // namespace
 
 LogitScan ScanLogits(std::span<const float> logits) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -41,25 +54,32 @@ void LogitPreselection::AddEdited(TokenId token) {
   edited_.push_back(token);
 }
 
-void LogitPreselection::Select(std::span<const float> logits, std::size_t k,
-                               std::vector<llama_token_data>* candidates) {
+void LogitPreselection::Keep(std::pair<float, TokenId> row, std::size_t k) {
   // Pairs compare by logit, then by -id: of equals the lower id is better.
   const auto worst_first = std::greater<std::pair<float, TokenId>>();
+  if (heap_.size() == k) {
+    std::pop_heap(heap_.begin(), heap_.end(), worst_first);
+    heap_.pop_back();
+  }
+  heap_.push_back(row);
+  std::push_heap(heap_.begin(), heap_.end(), worst_first);
+}
+
+void LogitPreselection::Select(std::span<const float> logits, std::size_t k,
+                               std::vector<llama_token_data>* candidates) {
   heap_.clear();
-  float threshold = -std::numeric_limits<float>::infinity();
-  for (std::size_t i = 0; i < logits.size() && k > 0; ++i) {
-    const bool full = heap_.size() == k;
-    // Ids ascend, so an equal logit is always worse than what the heap holds.
-    if (full && !(logits[i] > threshold)) continue;
-    const auto token = static_cast<TokenId>(i);
-    if (IsEdited(token)) continue;
-    if (full) {
-      std::pop_heap(heap_.begin(), heap_.end(), worst_first);
-      heap_.pop_back();
+  float threshold = -std::numeric_limits<float>::infinity();  // of a full heap
+  for (std::size_t begin = 0; begin < logits.size() && k > 0; begin += kBlock) {
+    const auto block = logits.subspan(begin, std::min(kBlock, logits.size() - begin));
+    if (heap_.size() == k && !AnyAbove(block, threshold)) continue;
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      // Ids ascend, so an equal logit is always worse than what the heap holds.
+      if (heap_.size() == k && !(block[i] > threshold)) continue;
+      const auto token = static_cast<TokenId>(begin + i);
+      if (IsEdited(token)) continue;
+      Keep({block[i], -token}, k);
+      threshold = heap_.front().first;
     }
-    heap_.emplace_back(logits[i], -token);
-    std::push_heap(heap_.begin(), heap_.end(), worst_first);
-    threshold = heap_.front().first;
   }
   candidates->clear();
   for (const auto& [logit, negated] : heap_) candidates->push_back({-negated, logit, 0.0F});

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "model/vocabulary.h"
@@ -50,6 +51,9 @@ class LogitPreselection {
 
  private:
   bool IsEdited(TokenId token) const { return marks_[static_cast<std::size_t>(token)] == mark_; }
+
+  // Puts (logit, -id) into the heap and drops the worst of more than `k`.
+  void Keep(std::pair<float, TokenId> row, std::size_t k);
 
   std::vector<std::uint32_t> marks_;  // [vocabulary size], equal to mark_ where edited
   std::uint32_t mark_ = 0;

@@ -59,6 +59,7 @@ class Chat {
       if (message == "/exit") return kExitSuccess;
       if (HandledCommand(message)) continue;
       SKV_RETURN_IF_ERROR(Answer(message));
+      if (Interrupted()) return kExitInterrupted;
     }
     return kExitSuccess;
   }
@@ -104,7 +105,8 @@ class Chat {
     }
     next.AddReply(result->tokens);
     transcript_ = std::move(next);
-    if (result->reason == FinishReason::kCancelled) ClearInterrupt();
+    // Somebody at a terminal may go on; a script was told to stop.
+    if (result->reason == FinishReason::kCancelled && shows_prompt_) ClearInterrupt();
     return Status::Ok();
   }
 

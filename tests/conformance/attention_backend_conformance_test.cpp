@@ -18,10 +18,15 @@
 #include "base/cpu_features.h"
 #include "formats/codec_table.h"
 #include "support/paged_batch.h"
+#include "support/sanitizers.h"
 #include "swiftkv/attention.h"
 
 namespace swiftkv {
 namespace {
+
+// A sanitizer looks for faults, not for rounding: one case in eleven reaches every path, as eleven
+// divides none of the lists that take turns.
+bool Skips(std::uint32_t turn) { return kSanitized && turn % 11 != 0; }
 
 struct NamedBackend {
   std::string name;
@@ -121,11 +126,12 @@ TEST(AttentionBackendConformance, EveryFormatPairAndHeadSizeAgreesWithTheReferen
   for (const PageCodec* key : AllCodecs()) {
     for (const PageCodec* value : AllCodecs()) {
       for (const int head_dim : {16, 32, 48, 64, 80, 96, 112, 128, 192, 256}) {
+        if (Skips(++turn)) continue;
         PagedBatchSpec spec;
         spec.shape = ShapeOf(head_dim, 2, groups[turn % 6]);
         spec.shape.window = windows[turn % 5];
         spec.shape.softcap = turn % 4 == 3 ? 5.0F : 0.0F;
-        spec.seed = turn++;
+        spec.seed = turn;
         const std::string k = key->info().name;
         const std::string v = value->info().name;
         spec.sequences = {Dense(1, 1, k, v), Dense(513, 1, k, v), Dense(47, 3, k, v),
@@ -142,12 +148,13 @@ TEST(AttentionBackendConformance, EveryGroupSizeRowCountWindowAndSoftcapAgreesWi
   for (const int group : {1, 2, 3, 4, 7, 8, 20, 48}) {
     for (const int rows : {1, 2, 7, 16, 33, 64}) {
       for (const int window : {0, 1, 16, 31, 512}) {
+        if (Skips(++turn)) continue;
         PagedBatchSpec spec;
         spec.shape = ShapeOf(32, group > 8 ? 1 : 2, group);
         spec.shape.window = window;
         spec.shape.softcap = turn % 2 == 0 ? 0.0F : 3.0F;
         spec.seed = turn;
-        spec.sequences = {Dense(rows + lengths[turn++ % 5], rows)};
+        spec.sequences = {Dense(rows + lengths[turn % 5], rows)};
         ExpectAllAgree("group " + std::to_string(group) + " rows " + std::to_string(rows) +
                            " window " + std::to_string(window),
                        spec);
@@ -158,6 +165,7 @@ TEST(AttentionBackendConformance, EveryGroupSizeRowCountWindowAndSoftcapAgreesWi
 
 TEST(AttentionBackendConformance, RaggedBatchesAgreeWithTheReference) {
   for (const int rows : {1, 2, 7, 15}) {
+    if (kSanitized && rows > 1) continue;
     PagedBatchSpec spec;
     spec.shape = ShapeOf(64, 3, 3);
     for (const int length : {15, 16, 17, 31, 511, 512, 513, 1100, 2049}) {
@@ -190,6 +198,7 @@ SequenceSpec Patchwork(int num_rows) {
 TEST(AttentionBackendConformance, RunsOfSeveralFormatsWithGapsMergeLikeTheReference) {
   for (const int rows : {1, 5, 16, 64}) {
     for (const int window : {0, 40, 300, 600}) {
+      if (Skips(static_cast<std::uint32_t>(rows + window))) continue;
       PagedBatchSpec spec;
       spec.shape = ShapeOf(64, 3, 3);
       spec.shape.window = window;
