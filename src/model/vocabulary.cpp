@@ -15,6 +15,7 @@
 #include "llama.h"
 #include "model/llama_guard.h"
 #include "model/special_tokens.h"
+#include "model/turn_end.h"
 
 namespace swiftkv {
 namespace {
@@ -75,6 +76,11 @@ struct Vocabulary::Impl {
         special(vocabulary),
         puts_space(PutsSpaceBeforeText(vocabulary)) {}
 
+  void AddEndToken(TokenId token) {
+    if (token == kNoToken) return;
+    end_tokens.insert(std::lower_bound(end_tokens.begin(), end_tokens.end(), token), token);
+  }
+
   // Tokenises plain text that follows other text.
   std::vector<TokenId> TokenizeWithoutSpace(std::string_view text) const;
   // Tokenises plain text such that no control token forms.
@@ -85,7 +91,7 @@ struct Vocabulary::Impl {
   SpecialTokens special;
   bool puts_space;
   std::string template_source;
-  std::vector<TokenId> end_tokens;
+  std::vector<TokenId> end_tokens;  // ascending
   std::vector<TokenId> suppressed;
 };
 
@@ -163,7 +169,11 @@ Result<std::unique_ptr<Vocabulary>> Vocabulary::Load(const std::string& path) {
     std::int32_t count = 0;
     const llama_token* suppressed = llama_vocab_get_suppress_tokens(vocab, &count);
     impl->suppressed.assign(suppressed, suppressed + count);
-    return std::unique_ptr<Vocabulary>(new Vocabulary(std::move(impl)));
+    std::unique_ptr<Vocabulary> loaded(new Vocabulary(std::move(impl)));
+    if (const TokenId turn_end = FindTurnEnd(*loaded); !loaded->IsEndOfGeneration(turn_end)) {
+      loaded->impl_->AddEndToken(turn_end);
+    }
+    return loaded;
   } catch (const std::exception& error) {
     return LoadError(path, guard.Reason(error.what()));
   }
@@ -193,7 +203,7 @@ const std::string& Vocabulary::chat_template_source() const { return impl_->temp
 const llama_vocab* Vocabulary::handle() const { return impl_->vocab; }
 
 std::string Vocabulary::TokenToPiece(TokenId token, bool show_control) const {
-  if (!Contains(token)) return {};
+  if (!Contains(token) || (!show_control && IsEndOfGeneration(token))) return {};
   std::string piece(32, '\0');
   for (;;) {
     const std::int32_t size =

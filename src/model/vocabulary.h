@@ -60,8 +60,9 @@ class Vocabulary {
   TokenId eos() const;
   bool adds_bos() const;  // prompts start with BOS
 
-  // All tokens that end a reply, ascending: end of text, of turn, of message. They stop generation
-  // and show no text.
+  // All tokens that end a reply, ascending: end of text, of turn, of message, as the file names
+  // them, as their texts tell, and as the chat template shows. They stop generation and show no
+  // text.
   const std::vector<TokenId>& end_of_generation_tokens() const;
   bool IsEndOfGeneration(TokenId token) const;
   bool IsControl(TokenId token) const;
