@@ -11,6 +11,7 @@
 #include "model/architecture.h"
 #include "model/decoder_weights.h"
 #include "model/vocabulary.h"
+#include "model/weight_check.h"
 
 namespace swiftkv {
 namespace {
@@ -79,23 +80,6 @@ std::vector<FormatSummary> SummarizeFormats(const DecoderSpec& spec) {
   return formats;
 }
 
-// The weights are looked up by name and shape only.
-Status CheckWeights(const GgufFile& file, const DecoderSpec& spec) {
-  DecoderWeights unused;
-  for (const WeightSlot& slot : ListWeights(spec, &unused)) {
-    const GgufTensor* tensor = file.FindTensor(slot.name);
-    if (tensor == nullptr && slot.required) {
-      return file.Damaged("tensor '" + slot.name + "' is missing");
-    }
-    const std::array<std::int64_t, 4> wanted = {slot.columns, slot.rows, 1, 1};
-    if (tensor != nullptr && tensor->shape != wanted) {
-      return file.Damaged("tensor '" + slot.name + "' must have shape " + ShapeText(wanted) +
-                          " by the metadata, not " + ShapeText(tensor->shape));
-    }
-  }
-  return Status::Ok();
-}
-
 Status Summarize(const GgufFile& file, ModelSummary* summary) {
   SKV_ASSIGN_OR_RETURN(summary->architecture, file.RequireString("general.architecture"));
   Result<const Architecture*> family = FindArchitecture(summary->architecture);
@@ -104,7 +88,8 @@ Status Summarize(const GgufFile& file, ModelSummary* summary) {
   SKV_ASSIGN_OR_RETURN(summary->spec, (*family)->Describe(file, DecodeLimits{}));
   summary->groups = SummarizeGroups(*summary->spec);
   summary->formats = SummarizeFormats(*summary->spec);
-  SKV_RETURN_IF_ERROR(CheckWeights(file, *summary->spec));
+  DecoderWeights unused;  // only the list of slots is wanted
+  SKV_RETURN_IF_ERROR(CheckWeights(file, ListWeights(*summary->spec, &unused)));
   SKV_ASSIGN_OR_RETURN(const std::unique_ptr<Vocabulary> vocabulary, Vocabulary::Load(file.path()));
   summary->vocabulary_size = vocabulary->size();
   summary->has_chat_template = !vocabulary->chat_template_source().empty();
