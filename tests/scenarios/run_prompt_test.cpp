@@ -17,10 +17,10 @@ class RunPromptTest : public RunScenario {};
 
 TEST_F(RunPromptTest, FlagFileAndStandardInputGiveTheSameReply) {
   const std::string prompt = "Tell me: what is a cache?\nThanks. Ä";
-  const json expected = RunJson({"-p", prompt, "--temp", "0", "-n", "16"});
+  const json expected = RunJson({"-p", prompt, "--temp", "0", "-n", "16", "--ignore-eos"});
   ASSERT_EQ(expected["completion_tokens"], 16);
   const std::string file = WriteFile("prompt.txt", prompt + "\n");
-  const std::vector<std::string> rest = {"--temp", "0", "-n", "16"};
+  const std::vector<std::string> rest = {"--temp", "0", "-n", "16", "--ignore-eos"};
   const auto with = [&rest](std::vector<std::string> first) {
     first.insert(first.end(), rest.begin(), rest.end());
     return first;
@@ -40,7 +40,6 @@ TEST_F(RunPromptTest, ContextChunksAndThreadsDoNotChangeTheReply) {
                                              {"--chunk", "17"},
                                              {"-t", "1"},
                                              {"--kv-memory", "2MiB"},
-                                             {"--kv", "f32"},
                                              {"--attention", "reference"}}) {
     std::vector<std::string> arguments = base;
     arguments.insert(arguments.end(), extra.begin(), extra.end());
@@ -62,7 +61,7 @@ TEST_F(RunPromptTest, TheSeedDecidesTheReply) {
 }
 
 TEST_F(RunPromptTest, TextGoesToStandardOutputAndTheFooterToStandardError) {
-  const std::vector<std::string> base = {"-p", "x", "--temp", "0", "-n", "8"};
+  const std::vector<std::string> base = {"-p", "x", "--temp", "0", "-n", "8", "--ignore-eos"};
   const std::string text = RunJson(base)["text"];
   const ProcessOutcome outcome = Run(base);
   EXPECT_EQ(outcome.exit_status, 0);
@@ -119,8 +118,8 @@ void ExpectBalance(const json& result) {
 }
 
 TEST_F(RunPromptTest, TheBalanceOfBytesAddsUpAndStaysWithinTheBound) {
-  const json result = RunJson({"-p", std::string(700, 'x'), "--temp", "0", "-n", "40", "--chunk",
-                               "64", "--kv-memory", "1MiB"});
+  const json result = RunJson({"-p", std::string(700, 'x'), "--temp", "0", "-n", "40",
+                               "--ignore-eos", "--chunk", "64", "--kv-memory", "1MiB"});
   ExpectBalance(result);
   EXPECT_EQ(result["memory"]["limit_bytes"], 1 << 20);
   const json& kv = result["kv"];
@@ -143,21 +142,23 @@ TEST_F(RunPromptTest, AReplyThatFillsTheMemoryEndsWithinIt) {
   EXPECT_GT(result["completion_tokens"], 300);
 }
 
+#if !defined(__SANITIZE_ADDRESS__)  // which makes a long prompt take minutes
 TEST_F(RunPromptTest, TheRealModelsPagesAreWhatTheKernelCounts) {
   const Result<std::string> path = RealModelFile(RealModel::kSmolLm2);
   if (!path.ok()) GTEST_SKIP() << path.status().message();
   std::string prompt;
-  for (int i = 0; i < 400; ++i) prompt += "The quick brown fox jumps over the lazy dog. ";
+  for (int i = 0; i < 200; ++i) prompt += "The quick brown fox jumps over the lazy dog. ";
   const json result = RunJson(
-      {"-m", *path, "-p", prompt, "--raw", "-n", "4", "--temp", "0", "--kv-memory", "100MiB"});
+      {"-m", *path, "-p", prompt, "--raw", "-n", "4", "--temp", "0", "--kv-memory", "60MiB"});
   ExpectBalance(result);
   const json& memory = result["memory"];
   const double pages =
       memory["mapped_bytes"].get<double>() - memory["metadata_bytes"].get<double>();
-  EXPECT_GT(pages, 80e6);
+  EXPECT_GT(pages, 40e6);
   EXPECT_NEAR(memory["pages_resident_bytes"].get<double>(), pages, pages * 0.01);
   EXPECT_LE(result["kv"]["waste_fraction"].get<double>(), 0.01);
 }
+#endif
 
 TEST_F(RunPromptTest, TheRealModelAnswers) {
   const Result<std::string> path = RealModelFile(RealModel::kSmolLm2);
