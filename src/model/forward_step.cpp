@@ -44,7 +44,7 @@ bool SameShape(const AttentionShape& a, const AttentionShape& b) {
 void ForwardStep::FreeScratch::operator()(std::byte* memory) const { std::free(memory); }
 
 ForwardStep::ForwardStep(const DecoderSpec& spec, const AttentionBackend& backend)
-    : head_dim_(spec.head_dim), backend_(backend) {
+    : backend_(backend) {
   layers_.resize(spec.layers.size());
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     AttentionShape shape;

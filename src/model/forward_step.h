@@ -69,7 +69,6 @@ class ForwardStep {
     void operator()(std::byte* memory) const;
   };
 
-  int head_dim_;
   const AttentionBackend& backend_;
   std::vector<Group> groups_;
   std::vector<Layer> layers_;
