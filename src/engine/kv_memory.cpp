@@ -9,6 +9,7 @@
 #include "base/byte_size.h"
 #include "base/process_memory.h"
 #include "base/status_macros.h"
+#include "cache/cache_geometry.h"
 #include "formats/codec_table.h"
 #include "swiftkv/page_layout.h"
 
@@ -21,8 +22,6 @@ constexpr std::uint64_t kHeadroomFraction = 16;
 std::uint64_t SubtractOrZero(std::uint64_t from, std::uint64_t what) {
   return from - std::min(from, what);
 }
-
-std::int64_t PagesFor(std::int64_t tokens) { return (tokens + kPageTokens - 1) / kPageTokens; }
 
 }  // namespace
 
@@ -73,8 +72,8 @@ std::uint64_t KvFootprint::FilledBytes(std::int64_t tokens) const {
 std::uint64_t KvFootprint::PageBytes(std::int64_t tokens) const {
   std::uint64_t bytes = 0;
   for (const Layer& layer : layers_) {
-    std::int64_t pages = PagesFor(tokens);
-    if (layer.window > 0) pages = std::min(pages, PagesFor(layer.window));
+    std::int64_t pages = BlocksFor(tokens);
+    if (layer.window > 0) pages = std::min(pages, BlocksFor(layer.window));
     bytes += layer.page_bytes * static_cast<std::uint64_t>(pages);
   }
   return bytes;
