@@ -11,6 +11,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "swiftkv/quality.h"
 
@@ -34,7 +35,20 @@ struct MemoryLimit {
   friend bool operator==(const MemoryLimit&, const MemoryLimit&) = default;
 };
 
+// Several values of one flag, with commas between: "0,2048,7000". Never empty once parsed.
+struct NumberList {
+  std::vector<int> values;
+
+  friend bool operator==(const NumberList&, const NumberList&) = default;
+};
+struct NameList {
+  std::vector<std::string> names;
+
+  friend bool operator==(const NameList&, const NameList&) = default;
+};
+
 // Types of fields: bool, int, float, std::string, std::optional<std::uint64_t>,
-// std::optional<Quality>, MemoryLimit, std::vector<std::string> and std::vector<LogitBias>.
+// std::optional<Quality>, MemoryLimit, NumberList, NameList, std::vector<std::string> and
+// std::vector<LogitBias>.
 
 }  // namespace swiftkv

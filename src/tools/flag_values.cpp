@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -33,6 +34,24 @@ std::string Join(const std::vector<std::string>& parts) {
     joined += PrintableLine(part);
   }
   return joined;
+}
+
+// Returns what stands between the commas, empty parts included.
+std::vector<std::string> SplitAtCommas(const std::string& text) {
+  std::vector<std::string> parts;
+  std::size_t start = 0;
+  for (std::size_t comma = text.find(','); comma != std::string::npos;
+       comma = text.find(',', start)) {
+    parts.push_back(text.substr(start, comma - start));
+    start = comma + 1;
+  }
+  parts.push_back(text.substr(start));
+  return parts;
+}
+
+template <typename T>
+void AddOnce(const T& value, std::vector<T>* values) {
+  if (std::find(values->begin(), values->end(), value) == values->end()) values->push_back(value);
 }
 
 }  // namespace
@@ -120,6 +139,30 @@ Status ParseFlagValue(const OptionField& field, const std::string& text, LogitBi
   return Status::Ok();
 }
 
+Status ParseFlagValue(const OptionField& field, const std::string& text, NumberList* value) {
+  value->values.clear();
+  for (const std::string& part : SplitAtCommas(text)) {
+    int number = 0;
+    if (!ParseFlagValue(field, part, &number).ok()) {
+      return Refused(
+          field,
+          fmt::format("whole numbers from {} to {} with commas between", field.least, field.most),
+          text);
+    }
+    AddOnce(number, &value->values);
+  }
+  return Status::Ok();
+}
+
+Status ParseFlagValue(const OptionField& field, const std::string& text, NameList* value) {
+  value->names.clear();
+  for (const std::string& part : SplitAtCommas(text)) {
+    if (part.empty()) return Refused(field, "names with commas between", text);
+    AddOnce(part, &value->names);
+  }
+  return Status::Ok();
+}
+
 std::string FormatFlagValue(bool value) { return value ? "true" : "false"; }
 std::string FormatFlagValue(int value) { return fmt::format("{}", value); }
 std::string FormatFlagValue(float value) { return fmt::format("{}", value); }
@@ -136,6 +179,14 @@ std::string FormatFlagValue(const std::optional<Quality>& value) {
 
 std::string FormatFlagValue(const MemoryLimit& value) {
   return value.automatic ? "auto" : fmt::format("{}", value.bytes);
+}
+
+std::string FormatFlagValue(const NumberList& value) {
+  return fmt::format("{}", fmt::join(value.values, ","));
+}
+
+std::string FormatFlagValue(const NameList& value) {
+  return fmt::format("{}", fmt::join(value.names, ","));
 }
 
 std::string FormatFlagValue(const std::vector<std::string>& value) { return Join(value); }

@@ -33,6 +33,9 @@ Status ParseFlagValue(const OptionField& field, const std::string& text,
                       std::optional<Quality>* value);
 Status ParseFlagValue(const OptionField& field, const std::string& text, MemoryLimit* value);
 Status ParseFlagValue(const OptionField& field, const std::string& text, LogitBias* value);
+// Each number of a list lies in the field's range. A value that stands twice counts once.
+Status ParseFlagValue(const OptionField& field, const std::string& text, NumberList* value);
+Status ParseFlagValue(const OptionField& field, const std::string& text, NameList* value);
 
 // Returns the text that gives the value back; empty where the field has none.
 std::string FormatFlagValue(bool value);
@@ -43,6 +46,8 @@ std::string FormatFlagValue(const std::optional<std::string>& value);
 std::string FormatFlagValue(const std::optional<std::uint64_t>& value);
 std::string FormatFlagValue(const std::optional<Quality>& value);
 std::string FormatFlagValue(const MemoryLimit& value);
+std::string FormatFlagValue(const NumberList& value);
+std::string FormatFlagValue(const NameList& value);
 std::string FormatFlagValue(const std::vector<std::string>& value);
 std::string FormatFlagValue(const std::vector<LogitBias>& value);
 

@@ -33,6 +33,8 @@ class JsonVisitor {
   static Json ToJson(float value) { return Json::parse(FormatFlagValue(value)); }
   static Json ToJson(const std::string& value) { return value; }
   static Json ToJson(const std::vector<std::string>& value) { return value; }
+  static Json ToJson(const NumberList& value) { return value.values; }
+  static Json ToJson(const NameList& value) { return value.names; }
   static Json ToJson(const MemoryLimit& value) {
     return value.automatic ? Json("auto") : Json(value.bytes);
   }

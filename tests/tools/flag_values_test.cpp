@@ -74,6 +74,24 @@ TEST(FlagValuesTest, SeedsTakeAll64Bits) {
   EXPECT_THAT(ErrorOf<std::optional<std::uint64_t>>("-1"), HasSubstr("2^64 - 1"));
 }
 
+TEST(FlagValuesTest, ListsHaveCommasBetweenAndCountEachValueOnce) {
+  NumberList numbers{{5}};
+  ASSERT_TRUE(ParseFlagValue(kField, "0,4096,7,0", &numbers).ok());
+  EXPECT_EQ(numbers, (NumberList{{0, 4096, 7}}));
+  EXPECT_EQ(FormatFlagValue(numbers), "0,4096,7");
+  for (const char* bad : {"", ",", "1,", ",1", "1,,2", "1;2", "1, 2", "1,4097", "x"}) {
+    EXPECT_THAT(ErrorOf<NumberList>(bad), AllOf(HasSubstr("from 0 to 4096 with commas between"),
+                                                EndsWith("got \"" + std::string(bad) + "\"")));
+  }
+  NameList names{{"old"}};
+  ASSERT_TRUE(ParseFlagValue(kField, "f16,int8/int4,f16", &names).ok());
+  EXPECT_EQ(names, (NameList{{"f16", "int8/int4"}}));
+  EXPECT_EQ(FormatFlagValue(names), "f16,int8/int4");
+  for (const char* bad : {"", ",", "f16,", "f16,,bf16"}) {
+    EXPECT_THAT(ErrorOf<NameList>(bad), HasSubstr("names with commas between"));
+  }
+}
+
 TEST(FlagValuesTest, LogitBiasesNameATokenAndANumberOrForbidIt) {
   LogitBias value;
   ASSERT_TRUE(ParseFlagValue(kField, "17=-2.5", &value).ok());
