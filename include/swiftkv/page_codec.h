@@ -23,7 +23,15 @@ inline constexpr std::size_t kPageAlignment = 64;
 enum class Plane : std::uint8_t { kKey, kValue };
 
 // What a kernel switches on; a stable number that is also written to files.
-enum class FormatId : std::uint8_t { kF32 = 0, kF16 = 1, kBf16 = 2 };
+enum class FormatId : std::uint8_t {
+  kF32 = 0,
+  kF16 = 1,
+  kBf16 = 2,
+  kFp8E4m3 = 3,
+  kFp8E5m2 = 4,
+  kInt8 = 5,
+  kInt4 = 6,
+};
 
 struct FormatInfo {
   const char* name;         // "f16": the flag's word
@@ -32,6 +40,7 @@ struct FormatInfo {
   Quality quality;        // the best grade that a block in this format can have
   double bits_per_value;  // without scales
   bool has_scales;        // one f16 scale per (token, head) in the page's first line
+  bool rotated;           // bytes hold rows after RotateRow; Encode and Decode speak plain rows
 };
 
 // Rows to encode or decode: `count` tokens from page slot `first_slot` on, head_dim values each.

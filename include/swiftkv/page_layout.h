@@ -18,7 +18,7 @@ struct PageFormat {
   friend bool operator==(const PageFormat&, const PageFormat&) = default;
 };
 
-// Returns "f16" where both planes agree, else "int8/int4" (key/value).
+// Returns the pair's name where it has one, e.g. "f16" or "k8v4", else "f16/int4" (key/value).
 std::string PageFormatName(const PageFormat& format);
 
 // Returns the worse of both planes' grades.

@@ -31,6 +31,8 @@ Status ServesFormat(const PageCodec& codec) {
     case FormatId::kF16:
     case FormatId::kBf16:
       return Status::Ok();
+    default:
+      break;
   }
   return Status::Unsupported(std::string("the cpu backend reads pages of f32, f16 and bf16, not ") +
                              codec.info().name);

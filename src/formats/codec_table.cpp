@@ -8,14 +8,15 @@
 #include "formats/bf16_codec.h"
 #include "formats/f16_codec.h"
 #include "formats/f32_codec.h"
+#include "formats/fp8_codecs.h"
+#include "formats/int4_codec.h"
+#include "formats/int8_codec.h"
 
 namespace swiftkv {
 namespace {
 
-constexpr std::array<const PageCodec*, 3> kCodecs = {
-    &kF16Codec,
-    &kBf16Codec,
-    &kF32Codec,
+constexpr std::array<const PageCodec*, 7> kCodecs = {
+    &kF16Codec, &kBf16Codec, &kFp8E4m3Codec, &kFp8E5m2Codec, &kInt8Codec, &kInt4Codec, &kF32Codec,
 };
 
 }  // namespace

@@ -17,6 +17,7 @@ constexpr FormatInfo kInfo = {
     .quality = Quality::kExact,
     .bits_per_value = 16,
     .has_scales = false,
+    .rotated = false,
 };
 
 constexpr std::size_t kChunk = 64;  // channels converted at a time: 2 KiB of scratch for 16 tokens

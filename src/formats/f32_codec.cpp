@@ -17,6 +17,7 @@ constexpr FormatInfo kInfo = {
     .quality = Quality::kExact,
     .bits_per_value = 32,
     .has_scales = false,
+    .rotated = false,
 };
 
 inline float Finite(float value) {

@@ -2,6 +2,8 @@
 // Computes where scales and planes lie within a page (docs/page_format.md, "Page").
 #include "swiftkv/page_layout.h"
 
+#include "formats/page_format_table.h"
+
 namespace swiftkv {
 namespace {
 
@@ -17,6 +19,9 @@ Scale* ScalesOf(const PageCodec* codec, Plane plane, Byte* page) {
 }  // namespace
 
 std::string PageFormatName(const PageFormat& format) {
+  for (const NamedPageFormat& row : AllPageFormats()) {
+    if (row.format == format) return row.name;
+  }
   std::string name = format.key->info().name;
   if (format.value != format.key) name += std::string("/") + format.value->info().name;
   return name;

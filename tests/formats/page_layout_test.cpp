@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "formats/codec_table.h"
+#include "formats/page_format_table.h"
 
 namespace swiftkv {
 namespace {
@@ -18,7 +19,8 @@ class ScaledCodec final : public PageCodec {
                                          .id = FormatId::kF32,
                                          .quality = Quality::kAny,
                                          .bits_per_value = 8,
-                                         .has_scales = true};
+                                         .has_scales = true,
+                                         .rotated = false};
     return kInfo;
   }
   bool ServesHeadDim(int) const override { return true; }
@@ -65,6 +67,17 @@ TEST(PageLayoutTest, ALineOfScalesComesFirstWhereEitherPlaneHasThem) {
   EXPECT_EQ(reinterpret_cast<std::byte*>(
                 MutableKeyPlane(both, PageLayout::For(both, 32), 32, page).scales),
             page);
+}
+
+TEST(PageLayoutTest, ANamedPairGoesByItsNameAndIsFoundByIt) {
+  for (const NamedPageFormat& row : AllPageFormats()) {
+    EXPECT_EQ(PageFormatName(row.format), row.name);
+    EXPECT_EQ(FindPageFormat(row.name).value(), row.format);
+  }
+  EXPECT_EQ(PageFormatName({*FindCodec("int8"), *FindCodec("int4")}), "k8v4");
+  EXPECT_EQ(FindPageFormat("int3").status().message(),
+            "a page format is one of f16, bf16, fp8_e4m3, fp8_e5m2, int8, k8v4, int4, f32, not: "
+            "int3");
 }
 
 TEST(PageLayoutTest, AMixedFormatIsNamedKeyFirstAndHasTheWorseGrade) {

@@ -3,14 +3,20 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <random>
 #include <sstream>
+#include <string>
 #include <vector>
 
+#include "base/fp8.h"
 #include "base/half.h"
 #include "formats/codec_table.h"
+#include "formats/hadamard.h"
+#include "formats/row_quantization.h"
 #include "swiftkv/page_codec.h"
 
 namespace swiftkv {
@@ -31,6 +37,13 @@ std::size_t ChannelPairs(std::size_t t, std::size_t c, std::size_t) {
 }
 std::size_t TokenPairs(std::size_t t, std::size_t c, std::size_t d) {
   return ((t / 2) * d + c) * 2 + t % 2;
+}
+
+std::size_t ChannelQuads(std::size_t t, std::size_t c, std::size_t) {
+  return ((c / 4) * 16 + t) * 4 + c % 4;
+}
+std::size_t TokenQuads(std::size_t t, std::size_t c, std::size_t d) {
+  return ((t / 4) * d + c) * 4 + t % 4;
 }
 
 constexpr DocumentedLayout kLayouts[] = {
@@ -71,6 +84,76 @@ TEST(PlaneLayoutTest, EveryValueLiesWhereTheDocumentSays) {
   }
 }
 
+// One row of codes of an 8-bit format with a scale of 1: each value is a code of its own.
+TEST(PlaneLayoutTest, EveryCodeOfAByteLiesWhereTheDocumentSays) {
+  constexpr DocumentedLayout kCodeLayouts[] = {{"fp8_e4m3", 1, ChannelMajor, TokenMajor},
+                                               {"fp8_e5m2", 1, ChannelMajor, TokenMajor},
+                                               {"int8", 1, ChannelQuads, TokenQuads}};
+  for (const DocumentedLayout& layout : kCodeLayouts) {
+    const PageCodec& codec = **FindCodec(layout.format);
+    const bool is_int8 = codec.info().id == FormatId::kInt8;
+    const bool is_e4m3 = codec.info().id == FormatId::kFp8E4m3;
+    const float largest = is_int8 ? 127.0F : is_e4m3 ? 448.0F : 57344.0F;
+    const std::size_t d = 80;
+    std::vector<float> rows(16 * d);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      rows[i] = i % d == 5 ? largest : static_cast<float>(static_cast<int>(i * 7 % 17) - 8);
+    }
+    for (Plane kind : {Plane::kKey, Plane::kValue}) {
+      std::vector<std::byte> plane(codec.PlaneBytes(static_cast<int>(d)));
+      std::uint16_t scales[16] = {};
+      codec.Encode({kind, static_cast<int>(d), plane.data(), scales}, {0, 16}, rows.data(), d);
+      const auto index = kind == Plane::kKey ? layout.key_index : layout.value_index;
+      for (std::size_t t = 0; t < 16; ++t) {
+        EXPECT_EQ(HalfToFloat(scales[t]), 1.0F);
+        for (std::size_t c = 0; c < d; ++c) {
+          const auto code = static_cast<std::uint8_t>(plane[index(t, c, d)]);
+          const float value = is_int8   ? static_cast<float>(code - 128)
+                              : is_e4m3 ? Fp8E4m3::ToFloat(code)
+                                        : Fp8E5m2::ToFloat(code);
+          const float stored =
+              layout.format == std::string("fp8_e5m2") && rows[t * d + c] != largest
+                  ? Fp8E5m2::ToFloat(Fp8E5m2::FromFloat(rows[t * d + c]))
+                  : rows[t * d + c];
+          ASSERT_EQ(value, stored) << layout.format << " t=" << t << " c=" << c;
+        }
+      }
+    }
+  }
+}
+
+TEST(PlaneLayoutTest, EveryNibbleLiesWhereTheDocumentSays) {
+  const PageCodec& codec = **FindCodec("int4");
+  const std::size_t d = 64;
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  std::vector<float> rows(16 * d);
+  for (float& value : rows) value = normal(random);
+  for (Plane kind : {Plane::kKey, Plane::kValue}) {
+    std::vector<std::uint8_t> plane(codec.PlaneBytes(static_cast<int>(d)));
+    std::uint16_t scales[16] = {};
+    codec.Encode({kind, static_cast<int>(d), reinterpret_cast<std::byte*>(plane.data()), scales},
+                 {0, 16}, rows.data(), d);
+    for (std::size_t t = 0; t < 16; ++t) {
+      std::vector<float> rotated(rows.begin() + static_cast<std::ptrdiff_t>(t * d),
+                                 rows.begin() + static_cast<std::ptrdiff_t>((t + 1) * d));
+      RotateRow(rotated.data(), static_cast<int>(d));
+      const float scale = HalfToFloat(scales[t]);
+      for (std::size_t c = 0; c < d; ++c) {
+        const std::size_t half = kind == Plane::kKey ? c / (d / 2) : t / 8;
+        const std::size_t byte =
+            kind == Plane::kKey ? ChannelQuads(t, c % (d / 2), d) : TokenQuads(t % 8, c, d);
+        const unsigned code = (plane[byte] >> (4 * half)) & 15U;
+        const float value = static_cast<float>(kInt4Levels[code]) * scale;
+        for (const std::int8_t level : kInt4Levels) {  // the nearest level was taken
+          ASSERT_LE(std::fabs(rotated[c] - value),
+                    std::fabs(rotated[c] - static_cast<float>(level) * scale) + 1e-6F);
+        }
+      }
+    }
+  }
+}
+
 TEST(PlaneLayoutTest, EveryFormatOfTheTableIsStatedInTheDocument) {
   std::ifstream file(SWIFTKV_SOURCE_DIR "/docs/page_format.md");
   std::stringstream document;
@@ -86,7 +169,8 @@ TEST(CodecTableTest, AnUnknownNameIsAnsweredWithTheListOfNames) {
   const auto codec = FindCodec("int3");
   ASSERT_FALSE(codec.ok());
   EXPECT_EQ(codec.status().code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(codec.status().message(), "a page format is one of f16, bf16, f32, not: int3");
+  EXPECT_EQ(codec.status().message(),
+            "a page format is one of f16, bf16, fp8_e4m3, fp8_e5m2, int8, int4, f32, not: int3");
 }
 
 TEST(CodecTableTest, HeadSizesThatAreNoMultipleOf16AreNotServed) {

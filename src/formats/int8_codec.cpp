@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stores rows as integers from -127 to 127 times a scale per token and head, biased by 128: the
+// unsigned operand of the byte dot-product instructions.
+#include "formats/int8_codec.h"
+
+#include "base/half.h"
+#include "formats/row_quantization.h"
+
+namespace swiftkv {
+namespace {
+
+constexpr int kLargestCode = 127;
+constexpr int kBias = 128;
+
+constexpr FormatInfo kInfo = {
+    .name = "int8",
+    .description = "8-bit integers with a scale per token and head: near, the default to compress",
+    .id = FormatId::kInt8,
+    .quality = Quality::kNear,
+    .bits_per_value = 8,
+    .has_scales = true,
+    .rotated = false,
+};
+
+std::uint16_t EncodeRow(const float* row, std::size_t dim, std::uint8_t* codes) {
+  const RowQuantization& quantization = HostRowQuantization();
+  const std::uint16_t scale = ScaleAtLeast(quantization.max_abs(row, dim) / kLargestCode);
+  const float factor = scale == 0 ? 0.0F : 1.0F / HalfToFloat(scale);
+  quantization.to_int8(row, factor, codes, dim);
+  return scale;
+}
+
+void DecodeRow(const std::uint8_t* codes, float scale, std::size_t dim, float* row) {
+  for (std::size_t c = 0; c < dim; ++c) row[c] = static_cast<float>(codes[c] - kBias) * scale;
+}
+
+constexpr RowCoding kCoding = {EncodeRow, DecodeRow};
+
+}  // namespace
+
+constinit const ScaledCodec kInt8Codec(&kInfo, &kCoding, &kQuadCodes);
+
+}  // namespace swiftkv

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs rows through sanitising, rotation, coding and layout, and back.
+#include "formats/scaled_codec.h"
+
+#include "base/half.h"
+#include "formats/hadamard.h"
+#include "formats/row_quantization.h"
+#include "formats/slot_transpose.h"
+
+namespace swiftkv {
+namespace {
+
+constexpr std::size_t kMostChannels = 1024;  // IsPlainHeadDim allows no more
+
+}  // namespace
+
+std::uint16_t ScaleAtLeast(float scale) {
+  constexpr std::uint16_t kLargestHalf = 0x7BFF;
+  const std::uint16_t nearest = FloatToHalfSaturated(scale);
+  if (HalfToFloat(nearest) >= scale || nearest == kLargestHalf) return nearest;
+  return static_cast<std::uint16_t>(nearest + 1);
+}
+
+bool ScaledCodec::ServesHeadDim(int head_dim) const { return IsPlainHeadDim(head_dim); }
+
+std::size_t ScaledCodec::PlaneBytes(int head_dim) const {
+  return static_cast<std::size_t>(head_dim) * kPageTokens *
+         static_cast<std::size_t>(layout_->bits_per_code) / 8;
+}
+
+void ScaledCodec::Encode(const MutablePlane& plane, SlotRange slots, const float* rows,
+                         std::size_t row_stride) const {
+  CheckSlots(slots);
+  const RowQuantization& quantization = HostRowQuantization();
+  const auto dim = static_cast<std::size_t>(plane.head_dim);
+  alignas(kPageAlignment) float row[kMostChannels];
+  alignas(kPageAlignment) std::uint8_t codes[kPageTokens * kMostChannels];
+  for (std::size_t t = 0; t < static_cast<std::size_t>(slots.count); ++t) {
+    quantization.sanitize(rows + t * row_stride, row, dim);
+    if (info_->rotated) RotateRow(row, plane.head_dim);
+    plane.scales[static_cast<std::size_t>(slots.first_slot) + t] =
+        coding_->encode(row, dim, codes + t * dim);
+  }
+  auto* const data = reinterpret_cast<std::uint8_t*>(plane.data);
+  const auto scatter = plane.plane == Plane::kKey ? layout_->scatter_keys : layout_->scatter_values;
+  scatter(codes, dim, slots, data);
+}
+
+void ScaledCodec::Decode(const PlaneView& plane, SlotRange slots, float* rows,
+                         std::size_t row_stride) const {
+  CheckSlots(slots);
+  const auto dim = static_cast<std::size_t>(plane.head_dim);
+  alignas(kPageAlignment) std::uint8_t codes[kPageTokens * kMostChannels];
+  const auto* const data = reinterpret_cast<const std::uint8_t*>(plane.data);
+  const auto gather = plane.plane == Plane::kKey ? layout_->gather_keys : layout_->gather_values;
+  gather(data, dim, slots, codes);
+  for (std::size_t t = 0; t < static_cast<std::size_t>(slots.count); ++t) {
+    const float scale = HalfToFloat(plane.scales[static_cast<std::size_t>(slots.first_slot) + t]);
+    float* const row = rows + t * row_stride;
+    coding_->decode(codes + t * dim, scale, dim, row);
+    if (info_->rotated) RotateRow(row, plane.head_dim);
+  }
+}
+
+}  // namespace swiftkv

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Encodes pages of the formats that store one scale per (token, head) and a code per value.
+//
+// A format is a RowCoding (a row of floats to codes and a scale, and back) and a CodeLayout (where
+// codes lie in a plane). A scale depends on its own row alone, so appending never rewrites a
+// neighbour.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "formats/code_layout.h"
+#include "swiftkv/page_codec.h"
+
+namespace swiftkv {
+
+struct RowCoding {
+  // Writes the codes of a row [dim] and returns its scale as f16 bits. The row is sanitised
+  // (RowQuantization::sanitize) and, in a rotated format, rotated.
+  std::uint16_t (*encode)(const float* row, std::size_t dim, std::uint8_t* codes);
+  // Writes the values of codes [dim].
+  void (*decode)(const std::uint8_t* codes, float scale, std::size_t dim, float* row);
+};
+
+class ScaledCodec final : public PageCodec {
+ public:
+  // All three outlive the codec.
+  constexpr ScaledCodec(const FormatInfo* info, const RowCoding* coding, const CodeLayout* layout)
+      : info_(info), coding_(coding), layout_(layout) {}
+
+  const FormatInfo& info() const override { return *info_; }
+  bool ServesHeadDim(int head_dim) const override;
+  std::size_t PlaneBytes(int head_dim) const override;
+  void Encode(const MutablePlane& plane, SlotRange slots, const float* rows,
+              std::size_t row_stride) const override;
+  void Decode(const PlaneView& plane, SlotRange slots, float* rows,
+              std::size_t row_stride) const override;
+
+ private:
+  const FormatInfo* info_;
+  const RowCoding* coding_;
+  const CodeLayout* layout_;
+};
+
+// Returns the f16 bits of the smallest scale that is at least `scale`, so that no code is cut; the
+// largest finite one where there is none.
+std::uint16_t ScaleAtLeast(float scale);
+
+}  // namespace swiftkv
