@@ -33,18 +33,26 @@ struct LayerShape {
   friend bool operator==(const LayerShape&, const LayerShape&) = default;
 };
 
+// The formats that a sequence's K and V planes are stored in: names of the format table.
+struct KvFormat {
+  std::string key = "f16";
+  std::string value = "f16";
+
+  friend bool operator==(const KvFormat&, const KvFormat&) = default;
+};
+
 struct KvCacheOptions {
   std::vector<LayerShape> layers;
-  std::string key_format = "f16";  // a name of the format table
+  std::string key_format = "f16";  // of sequences that do not say otherwise
   std::string value_format = "f16";
   std::uint64_t memory_bytes = 0;   // hard bound on OS pages in use for pages and metadata
   bool poison_free_frames = false;  // tests: fill fresh and freed frames with NaN patterns
 };
 
 // Where every mapped byte is. The first five add up to mapped_bytes, always. Frames and the
-// allocator's arrays are counted as the OS pages that the kernel sees; sequences and page tables,
-// which lie on the heap, as their capacity rounded up to OS pages in total. The description of the
-// model's layers, some 100 bytes a layer, is not counted.
+// allocator's arrays are counted as the OS pages that the kernel sees; sequences, page tables and
+// the layouts of the formats in use, which lie on the heap, as their capacity rounded up to OS
+// pages in total. The model's layer shapes, 12 bytes a layer, are not counted.
 struct KvBalance {
   std::uint64_t live_private_bytes = 0;  // frames with one owner
   std::uint64_t live_shared_bytes = 0;   // frames with two or more owners, counted once
@@ -82,12 +90,16 @@ class KvCache {
   KvCache(const KvCache&) = delete;
   KvCache& operator=(const KvCache&) = delete;
 
-  // Makes an empty sequence. Errors: ResourceExhausted.
+  // Makes an empty sequence in the cache's own format, or in another. Sequences of all formats
+  // share the one bound, and frames of equal size one size class; what a format needs is set up
+  // when it is first asked for. Errors: ResourceExhausted; InvalidArgument for an unknown format or
+  // one that does not serve a layer's head size.
   Result<SequenceId> CreateSequence();
+  Result<SequenceId> CreateSequence(const KvFormat& format);
 
   // Makes a sequence that shares every block of `parent` physically, a partial last one included,
-  // until one of the two writes to it (copy on write). A reservation of the parent ends. Errors:
-  // ResourceExhausted.
+  // until one of the two writes to it (copy on write), and its format. A reservation of the parent
+  // ends. Errors: ResourceExhausted.
   Result<SequenceId> Fork(SequenceId parent);
 
   // Gives the sequence's references back; OS pages that no live frame touches return to the OS.
@@ -120,13 +132,16 @@ class KvCache {
   int num_layers() const;
   const LayerShape& layer(int index) const;
 
-  // Returns the grade of this cache's formats.
+  // Returns the grade of a sequence's format, or of the cache's own.
   Quality format_quality() const;
+  Quality format_quality(SequenceId sequence) const;
   // Returns the format's name, e.g. "f16" or "int8/int4".
   std::string format_name() const;
+  std::string format_name(SequenceId sequence) const;
   // Returns the bytes that a token takes in all full-attention layers and, while within the window,
   // in the window layers.
   std::uint64_t bytes_per_token() const;
+  std::uint64_t bytes_per_token(SequenceId sequence) const;
   // Returns the bytes that a contiguous reservation of `max_tokens` would take: every layer, every
   // token.
   std::uint64_t contiguous_bytes(std::int64_t max_tokens) const;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Derives everything about a cache that follows from the model's layers and the formats alone.
+// Derives what follows from the model's layers alone: groups, and the values that a token stores.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
-#include "cache/format_map.h"
-#include "cache/frame_layout.h"
 #include "cache/layer_groups.h"
 #include "swiftkv/kv_cache.h"
 
@@ -14,23 +13,19 @@ namespace swiftkv {
 
 struct CacheGeometry {
   std::vector<LayerShape> layers;
-  FormatMap formats;
   std::vector<LayerGroup> groups;
-  std::vector<LayerPlace> places;             // [layers]
-  std::vector<std::size_t> frame_bytes;       // [groups]
-  std::vector<int> pool_of_group;             // [groups] index into pool_frame_bytes
-  std::vector<std::size_t> pool_frame_bytes;  // one per size class; groups of one size share it
 
-  // Errors: InvalidArgument for a bad shape or format.
-  static Result<CacheGeometry> For(const KvCacheOptions& options);
+  // Errors: InvalidArgument for a bad shape.
+  static Result<CacheGeometry> For(std::span<const LayerShape> layers);
 
   int window(std::size_t group) const { return groups[group].shape.window; }
 
-  // Returns the frames of one block, in bytes: what 16 tokens take while every group holds them.
-  std::uint64_t block_bytes() const;
-
-  // Returns the least bound that a cache of one block can work in.
-  std::uint64_t smallest_bound() const;
+  // Returns the K and V values that one token stores in the layers of a group.
+  std::uint64_t values_per_token(std::size_t group) const {
+    const LayerShape& shape = groups[group].shape;
+    return groups[group].layers.size() * 2 * static_cast<std::uint64_t>(shape.kv_heads) *
+           static_cast<std::uint64_t>(shape.head_dim);
+  }
 };
 
 // Returns the blocks that hold `tokens` from position 0.

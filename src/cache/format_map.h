@@ -2,6 +2,7 @@
 // Says in which format the pages of every layer are.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +26,10 @@ class FormatMap {
 
   // Returns the worst grade of all layers.
   Quality quality() const;
+
+  std::uint64_t heap_bytes() const { return layers_.capacity() * sizeof(PageFormat); }
+
+  friend bool operator==(const FormatMap&, const FormatMap&) = default;
 
  private:
   std::vector<PageFormat> layers_;  // at least one

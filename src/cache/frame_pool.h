@@ -40,6 +40,8 @@ class FramePool {
   // Mapped bytes in no frame.
   std::uint64_t free_bytes() const;
   std::uint64_t metadata_bytes() const;
+  // Bookkeeping on the heap, fixed at creation; charged by the owner.
+  std::uint64_t heap_bytes() const { return arena_->heap_bytes(); }
 
   const Arena& arena() const { return *arena_; }
 

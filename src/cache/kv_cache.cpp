@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "base/status_macros.h"
@@ -13,30 +14,43 @@
 #include "cache/sequence_set.h"
 
 namespace swiftkv {
+namespace {
+
+const LayerPlace& PlaceOf(const Sequence& sequence, int layer) {
+  const std::vector<LayerPlace>& places = sequence.format->layout.places;
+  SKV_CHECK(layer >= 0 && static_cast<std::size_t>(layer) < places.size());
+  return places[static_cast<std::size_t>(layer)];
+}
+
+std::uint64_t BytesPerToken(const StoredFormat& format) {
+  return format.layout.block_bytes() / kPageTokens;
+}
+
+}  // namespace
 
 struct KvCache::State {
   explicit State(CacheGeometry the_geometry, std::uint64_t limit_bytes)
       : geometry(std::move(the_geometry)), budget(limit_bytes) {}
 
-  const LayerPlace& place(int layer) const {
-    SKV_CHECK(layer >= 0 && static_cast<std::size_t>(layer) < geometry.places.size());
-    return geometry.places[static_cast<std::size_t>(layer)];
-  }
-
   const CacheGeometry geometry;
   MemoryBudget budget;
-  std::unique_ptr<SequenceSet> sequences;  // refers to the two above
+  std::unique_ptr<SequenceSet> sequences;    // refers to the two above
+  const StoredFormat* own_format = nullptr;  // of sequences that do not say otherwise
 };
 
 KvCache::KvCache(std::unique_ptr<State> state) : state_(std::move(state)) {}
 KvCache::~KvCache() = default;
 
 Result<std::unique_ptr<KvCache>> KvCache::Create(const KvCacheOptions& options) {
-  SKV_ASSIGN_OR_RETURN(CacheGeometry geometry, CacheGeometry::For(options));
-  if (options.memory_bytes < geometry.smallest_bound()) {
+  const KvFormat format = {options.key_format, options.value_format};
+  SKV_ASSIGN_OR_RETURN(CacheGeometry geometry, CacheGeometry::For(options.layers));
+  SKV_ASSIGN_OR_RETURN(FormatMap formats,
+                       FormatMap::Uniform(geometry.layers, format.key, format.value));
+  const std::uint64_t smallest = SmallestBound(BlockLayout::For(geometry, std::move(formats)));
+  if (options.memory_bytes < smallest) {
     return Status::InvalidArgument(
         fmt::format("the KV cache needs at least {} bytes for one block of 16 tokens, not: {}",
-                    geometry.smallest_bound(), options.memory_bytes));
+                    smallest, options.memory_bytes));
   }
   constexpr std::uint64_t kAddressable = std::uint64_t{1} << 46;  // half of x86-64's user space
   if (options.memory_bytes > kAddressable) {
@@ -45,12 +59,20 @@ Result<std::unique_ptr<KvCache>> KvCache::Create(const KvCacheOptions& options) 
                     options.memory_bytes));
   }
   auto state = std::make_unique<State>(std::move(geometry), options.memory_bytes);
-  SKV_ASSIGN_OR_RETURN(state->sequences, SequenceSet::Create(&state->geometry, &state->budget,
-                                                             options.poison_free_frames));
+  state->sequences =
+      std::make_unique<SequenceSet>(&state->geometry, &state->budget, options.poison_free_frames);
+  SKV_ASSIGN_OR_RETURN(state->own_format, state->sequences->Know(format));
   return std::unique_ptr<KvCache>(new KvCache(std::move(state)));
 }
 
-Result<SequenceId> KvCache::CreateSequence() { return state_->sequences->CreateSequence(); }
+Result<SequenceId> KvCache::CreateSequence() {
+  return state_->sequences->CreateSequence(state_->own_format);
+}
+
+Result<SequenceId> KvCache::CreateSequence(const KvFormat& format) {
+  SKV_ASSIGN_OR_RETURN(const StoredFormat* const stored, state_->sequences->Know(format));
+  return state_->sequences->CreateSequence(stored);
+}
 
 Result<SequenceId> KvCache::Fork(SequenceId parent) { return state_->sequences->Fork(parent); }
 
@@ -74,10 +96,10 @@ std::int64_t KvCache::Length(SequenceId sequence) const {
 
 void KvCache::StoreRows(const KvRows& rows) const {
   const Sequence& sequence = state_->sequences->Get(rows.sequence);
-  const LayerPlace& place = state_->place(rows.layer);
+  const LayerPlace& place = PlaceOf(sequence, rows.layer);
   const LayerShape& shape = layer(rows.layer);
   const auto group = static_cast<std::size_t>(place.group);
-  const FramePool& frames = state_->sequences->pool(group);
+  const FramePool& frames = sequence.pool(group);
   SKV_CHECK(rows.first_position >= sequence.length && rows.num_tokens >= 0 &&
                 rows.first_position + rows.num_tokens <= sequence.reserved_end,
             "rows go to reserved positions");
@@ -106,9 +128,9 @@ void KvCache::StoreRows(const KvRows& rows) const {
 void KvCache::AppendRuns(SequenceId id, int layer_index, int extra_tokens,
                          std::vector<PageRun>* runs) const {
   const Sequence& sequence = state_->sequences->Get(id);
-  const LayerPlace& place = state_->place(layer_index);
+  const LayerPlace& place = PlaceOf(sequence, layer_index);
   const auto group = static_cast<std::size_t>(place.group);
-  const Arena& arena = state_->sequences->pool(group).arena();
+  const Arena& arena = sequence.pool(group).arena();
   const PageTable& table = sequence.tables[group];
   const std::int64_t end = sequence.length + extra_tokens;
   SKV_CHECK(extra_tokens >= 0 && end <= sequence.reserved_end, "views end at what is reserved");
@@ -137,12 +159,22 @@ const LayerShape& KvCache::layer(int index) const {
   return state_->geometry.layers[static_cast<std::size_t>(index)];
 }
 
-Quality KvCache::format_quality() const { return state_->geometry.formats.quality(); }
+Quality KvCache::format_quality() const { return state_->own_format->layout.formats.quality(); }
 
-std::string KvCache::format_name() const { return state_->geometry.formats.name(); }
+Quality KvCache::format_quality(SequenceId sequence) const {
+  return state_->sequences->Get(sequence).format->layout.formats.quality();
+}
 
-std::uint64_t KvCache::bytes_per_token() const {
-  return state_->geometry.block_bytes() / kPageTokens;
+std::string KvCache::format_name() const { return state_->own_format->layout.formats.name(); }
+
+std::string KvCache::format_name(SequenceId sequence) const {
+  return state_->sequences->Get(sequence).format->layout.formats.name();
+}
+
+std::uint64_t KvCache::bytes_per_token() const { return BytesPerToken(*state_->own_format); }
+
+std::uint64_t KvCache::bytes_per_token(SequenceId sequence) const {
+  return BytesPerToken(*state_->sequences->Get(sequence).format);
 }
 
 std::uint64_t KvCache::contiguous_bytes(std::int64_t max_tokens) const {

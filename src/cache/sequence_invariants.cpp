@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recounts everything from the page tables and compares with what is counted as it changes.
+#include <map>
 #include <vector>
 
 #include "base/check.h"
@@ -19,15 +20,14 @@ void CheckTable(const Sequence& sequence, const PageTable& table, int window) {
 }  // namespace
 
 void SequenceSet::CheckInvariants() const {
-  std::vector<std::vector<std::uint32_t>> owners(pools_.size());
-  for (std::size_t i = 0; i < pools_.size(); ++i)
-    owners[i].resize(pools_[i]->arena().end_of_live());
+  std::map<const FramePool*, std::vector<std::uint32_t>> owners;
+  for (const auto& pool : pools()) owners[pool.get()].resize(pool->arena().end_of_live());
 
-  std::uint64_t heap = slots_.capacity() * sizeof(Sequence);
+  std::uint64_t heap = slots_.capacity() * sizeof(Sequence) + formats_.heap_bytes();
   std::uint32_t live = 0;
   for (const Sequence& sequence : slots_) {
     if (!sequence.live) {
-      SKV_CHECK(sequence.tables.empty() && sequence.length == 0);
+      SKV_CHECK(sequence.tables.empty() && sequence.length == 0 && sequence.format == nullptr);
       continue;
     }
     ++live;
@@ -36,16 +36,17 @@ void SequenceSet::CheckInvariants() const {
     heap += sequence.tables.size() * sizeof(PageTable);
     for (std::size_t group = 0; group < sequence.tables.size(); ++group) {
       const PageTable& table = sequence.tables[group];
+      const FramePool& pool = sequence.pool(group);
       CheckTable(sequence, table, geometry_->window(group));
       heap += table.heap_bytes();
       std::int64_t block = table.first_block();
       for (const std::uint32_t frame : table.frames()) {
-        auto& count = owners[PoolIndex(group)];
+        auto& count = owners.at(&pool);
         SKV_CHECK(frame < count.size(), "a table names a frame beyond the pool");
         ++count[frame];
         const bool writable =
             (block + 1) * kPageTokens > sequence.length && sequence.reserved_end > sequence.length;
-        SKV_CHECK(!writable || !pool(group).IsShared(frame), "a reserved slot has two owners");
+        SKV_CHECK(!writable || !pool.IsShared(frame), "a reserved slot has two owners");
         ++block;
       }
     }
@@ -53,10 +54,9 @@ void SequenceSet::CheckInvariants() const {
   SKV_CHECK(live == live_sequences_);
 
   std::uint64_t charged = ledger_.charged_bytes();
-  for (std::size_t i = 0; i < pools_.size(); ++i) {
-    pools_[i]->CheckInvariants(owners[i]);
-    heap += pools_[i]->arena().heap_bytes();
-    charged += pools_[i]->arena().mapped_bytes() + pools_[i]->metadata_bytes();
+  for (const auto& pool : pools()) {
+    pool->CheckInvariants(owners.at(pool.get()));
+    charged += pool->arena().mapped_bytes() + pool->metadata_bytes();
   }
   SKV_CHECK(heap == ledger_.bytes(), "the heap is booked wrongly");
   SKV_CHECK(charged == budget_->used_bytes(), "what is charged is not what is there");

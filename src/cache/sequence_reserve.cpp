@@ -34,7 +34,7 @@ Status SequenceSet::Reserve(SequenceId id, int num_tokens) {
 
 bool SequenceSet::MustCopyLastBlock(const Sequence& sequence, std::size_t group) const {
   if (sequence.length % kPageTokens == 0) return false;
-  return pool(group).IsShared(sequence.tables[group].frame(sequence.length / kPageTokens));
+  return sequence.pool(group).IsShared(sequence.tables[group].frame(sequence.length / kPageTokens));
 }
 
 std::uint64_t SequenceSet::BytesToReserve(const Sequence& sequence, std::int64_t end_block) const {
@@ -42,7 +42,7 @@ std::uint64_t SequenceSet::BytesToReserve(const Sequence& sequence, std::int64_t
   for (std::size_t group = 0; group < sequence.tables.size(); ++group) {
     const std::int64_t blocks = end_block - sequence.tables[group].end_block() +
                                 (MustCopyLastBlock(sequence, group) ? 1 : 0);
-    bytes += static_cast<std::uint64_t>(blocks) * geometry_->frame_bytes[group];
+    bytes += static_cast<std::uint64_t>(blocks) * sequence.format->layout.frame_bytes[group];
   }
   return bytes;
 }
@@ -53,7 +53,7 @@ bool SequenceSet::TryExtend(Sequence* sequence, std::int64_t end_block) {
     pending_[group] = {sequence->tables[group].capacity(), Arena::kNoFrame};
   }
   for (std::size_t group = 0; group < sequence->tables.size(); ++group) {
-    FramePool& frames = PoolOf(group);
+    FramePool& frames = sequence->pool(group);
     PageTable& table = sequence->tables[group];
     if (MustCopyLastBlock(*sequence, group)) {
       pending_[group].copy = frames.TryAllocate();
@@ -76,10 +76,10 @@ void SequenceSet::TakeBack(Sequence* sequence) {
     PageTable& table = sequence->tables[group];
     const Pending& pending = pending_[group];
     const auto kept = static_cast<std::size_t>(end_block - table.first_block());
-    PoolOf(group).Release(table.frames().subspan(kept));
+    sequence->pool(group).Release(table.frames().subspan(kept));
     table.DropFrom(end_block);
     table.ShrinkRoom(pending.capacity, &ledger_);
-    if (pending.copy != Arena::kNoFrame) PoolOf(group).Release({&pending.copy, 1});
+    if (pending.copy != Arena::kNoFrame) sequence->pool(group).Release({&pending.copy, 1});
   }
 }
 
@@ -88,10 +88,10 @@ void SequenceSet::CopyLastBlocks(Sequence* sequence) {
   for (std::size_t group = 0; group < sequence->tables.size(); ++group) {
     const std::uint32_t copy = pending_[group].copy;
     if (copy == Arena::kNoFrame) continue;
-    FramePool& frames = PoolOf(group);
+    FramePool& frames = sequence->pool(group);
     const std::uint32_t shared = sequence->tables[group].frame(block);
     std::memcpy(frames.arena().Frame(copy), frames.arena().Frame(shared),
-                geometry_->frame_bytes[group]);
+                sequence->format->layout.frame_bytes[group]);
     sequence->tables[group].Replace(block, copy);
     frames.Release({&shared, 1});
   }
@@ -99,7 +99,7 @@ void SequenceSet::CopyLastBlocks(Sequence* sequence) {
 
 std::uint64_t SequenceSet::FreeBytes() const {
   std::uint64_t bytes = 0;
-  for (const auto& pool : pools_) bytes += pool->free_bytes();
+  for (const auto& pool : pools()) bytes += pool->free_bytes();
   return bytes;
 }
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/status_macros.h"
 
 namespace swiftkv {
 namespace {
@@ -26,22 +25,13 @@ constexpr std::uint32_t GenerationOf(SequenceId id) {
 
 }  // namespace
 
-SequenceSet::SequenceSet(const CacheGeometry* geometry, MemoryBudget* budget)
-    : geometry_(geometry), budget_(budget), ledger_(budget), pending_(geometry->groups.size()) {}
-
-Result<std::unique_ptr<SequenceSet>> SequenceSet::Create(const CacheGeometry* geometry,
-                                                         MemoryBudget* budget, bool poison) {
-  std::unique_ptr<SequenceSet> set(new SequenceSet(geometry, budget));
-  for (const std::size_t frame_bytes : geometry->pool_frame_bytes) {
-    SKV_ASSIGN_OR_RETURN(auto pool, FramePool::Create({frame_bytes, poison}, budget));
-    if (!set->ledger_.TryAdd(pool->arena().heap_bytes())) {
-      return Status::ResourceExhausted(fmt::format(
-          "a cache of this size needs more than its bound of {} bytes for bookkeeping alone",
-          budget->limit_bytes()));
-    }
-    set->pools_.push_back(std::move(pool));
-  }
-  return set;
+SequenceSet::SequenceSet(const CacheGeometry* geometry, MemoryBudget* budget, bool poison)
+    : geometry_(geometry),
+      budget_(budget),
+      ledger_(budget),
+      formats_(geometry, budget, &ledger_),
+      pending_(geometry->groups.size()) {
+  formats_.set_poison(poison);
 }
 
 const Sequence& SequenceSet::Get(SequenceId id) const {
@@ -60,7 +50,7 @@ std::size_t SequenceSet::SlotBytes() const {
   return bytes;
 }
 
-SequenceId SequenceSet::TakeSlot() {
+SequenceId SequenceSet::TakeSlot(const StoredFormat* format) {
   SKV_CHECK(ledger_.TryAdd(SlotBytes()), "the caller checked that there is room");
   if (first_free_ == kNoSlot) {
     if (slots_.size() == slots_.capacity()) {
@@ -73,6 +63,7 @@ SequenceId SequenceSet::TakeSlot() {
   Sequence& sequence = slots_[index];
   first_free_ = sequence.next_free;
   sequence = Sequence{};
+  sequence.format = format;
   sequence.tables.resize(geometry_->groups.size());
   sequence.generation = next_generation_++ & (UINT32_MAX >> kIndexBits);
   sequence.live = true;
@@ -80,13 +71,13 @@ SequenceId SequenceSet::TakeSlot() {
   return SequenceId{index | (sequence.generation << kIndexBits)};
 }
 
-Result<SequenceId> SequenceSet::CreateSequence() {
+Result<SequenceId> SequenceSet::CreateSequence(const StoredFormat* format) {
   if (!ledger_.HasRoom(SlotBytes()) || live_sequences_ == kMostSequences) {
     return Status::ResourceExhausted(
         fmt::format("the KV cache has no room for one more sequence; {} of {} bytes are left",
                     budget_->left_bytes(), budget_->limit_bytes()));
   }
-  return TakeSlot();
+  return TakeSlot(format);
 }
 
 Result<SequenceId> SequenceSet::Fork(SequenceId parent_id) {
@@ -101,7 +92,7 @@ Result<SequenceId> SequenceSet::Fork(SequenceId parent_id) {
                     "left",
                     length, budget_->left_bytes(), budget_->limit_bytes()));
   }
-  const SequenceId child_id = TakeSlot();  // may move the parent
+  const SequenceId child_id = TakeSlot(Get(parent_id).format);  // may move the parent
   Sequence& parent = GetMutable(parent_id);
   Sequence& child = GetMutable(child_id);
   EndReservation(&parent);
@@ -112,7 +103,7 @@ Result<SequenceId> SequenceSet::Fork(SequenceId parent_id) {
     to.StartAt(from.first_block());
     SKV_CHECK(to.TryMakeRoom(from.frames().size(), &ledger_));
     for (const std::uint32_t frame : from.frames()) {
-      PoolOf(group).AddReference(frame);
+      child.pool(group).AddReference(frame);
       to.Append(frame);
     }
   }
@@ -123,7 +114,7 @@ void SequenceSet::Release(SequenceId id) {
   Sequence& sequence = GetMutable(id);
   std::uint64_t heap = sequence.tables.size() * sizeof(PageTable);
   for (std::size_t group = 0; group < sequence.tables.size(); ++group) {
-    PoolOf(group).Release(sequence.tables[group].frames());
+    sequence.pool(group).Release(sequence.tables[group].frames());
     heap += sequence.tables[group].heap_bytes();
   }
   sequence = Sequence{};
@@ -142,7 +133,7 @@ void SequenceSet::EndReservation(Sequence* sequence) {
   for (std::size_t group = 0; group < sequence->tables.size(); ++group) {
     PageTable& table = sequence->tables[group];
     const auto kept = static_cast<std::size_t>(end_block - table.first_block());
-    PoolOf(group).Release(table.frames().subspan(kept));
+    sequence->pool(group).Release(table.frames().subspan(kept));
     table.DropFrom(end_block);
   }
   sequence->reserved_end = sequence->length;
@@ -157,7 +148,7 @@ void SequenceSet::Commit(SequenceId id, int num_tokens) {
     PageTable& table = sequence.tables[group];
     const std::int64_t oldest = OldestVisibleBlock(sequence.length, geometry_->window(group));
     if (oldest <= table.first_block()) continue;
-    PoolOf(group).Release(
+    sequence.pool(group).Release(
         table.frames().first(static_cast<std::size_t>(oldest - table.first_block())));
     table.DropBefore(oldest);
   }
@@ -181,7 +172,7 @@ Status SequenceSet::Truncate(SequenceId id, std::int64_t length) {
   if (length == 0) {  // an empty sequence sees nothing: what windows dropped is not missed
     for (std::size_t group = 0; group < sequence.tables.size(); ++group) {
       PageTable& table = sequence.tables[group];
-      PoolOf(group).Release(table.frames());
+      sequence.pool(group).Release(table.frames());
       table.DropFrom(table.first_block());
       table.StartAt(0);
     }

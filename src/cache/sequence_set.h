@@ -13,30 +13,35 @@
 #include <memory>
 #include <vector>
 
+#include "cache/cache_formats.h"
 #include "cache/cache_geometry.h"
-#include "cache/frame_pool.h"
 #include "cache/heap_ledger.h"
 #include "cache/page_table.h"
 
 namespace swiftkv {
 
 struct Sequence {
-  std::int64_t length = 0;        // tokens committed, dropped ones included
-  std::int64_t reserved_end = 0;  // positions [length, reserved_end) are writable
-  std::vector<PageTable> tables;  // [groups]; empty in a free slot
-  std::uint32_t generation = 0;   // tells ids of a reused slot apart
-  std::uint32_t next_free = 0;    // in a free slot: the next one
+  const StoredFormat* format = nullptr;  // null in a free slot
+  std::int64_t length = 0;               // tokens committed, dropped ones included
+  std::int64_t reserved_end = 0;         // positions [length, reserved_end) are writable
+  std::vector<PageTable> tables;         // [groups]; empty in a free slot
+  std::uint32_t generation = 0;          // tells ids of a reused slot apart
+  std::uint32_t next_free = 0;           // in a free slot: the next one
   bool live = false;
+
+  FramePool& pool(std::size_t group) const { return *format->pools[group]; }
 };
 
 class SequenceSet {
  public:
-  // `geometry` and `budget` outlive the set. Errors: ResourceExhausted.
-  static Result<std::unique_ptr<SequenceSet>> Create(const CacheGeometry* geometry,
-                                                     MemoryBudget* budget, bool poison);
+  // `geometry` and `budget` outlive the set. `poison` as in KvCacheOptions.
+  SequenceSet(const CacheGeometry* geometry, MemoryBudget* budget, bool poison);
+
+  // Sets a format up before a sequence needs it. Errors: those of CacheFormats::Find.
+  Result<const StoredFormat*> Know(const KvFormat& format) { return formats_.Find(format); }
 
   // The operations of KvCache (swiftkv/kv_cache.h).
-  Result<SequenceId> CreateSequence();
+  Result<SequenceId> CreateSequence(const StoredFormat* format);
   Result<SequenceId> Fork(SequenceId parent);
   void Release(SequenceId id);
   Status Reserve(SequenceId id, int num_tokens);
@@ -46,8 +51,7 @@ class SequenceSet {
   // Stops the process where `id` names no live sequence.
   const Sequence& Get(SequenceId id) const;
 
-  const FramePool& pool(std::size_t group) const { return *pools_[PoolIndex(group)]; }
-  const std::vector<std::unique_ptr<FramePool>>& pools() const { return pools_; }
+  const std::vector<std::unique_ptr<FramePool>>& pools() const { return formats_.pools(); }
   const HeapLedger& ledger() const { return ledger_; }
 
   std::uint64_t live_tokens() const;
@@ -64,17 +68,11 @@ class SequenceSet {
     std::uint32_t copy = Arena::kNoFrame;  // frame that replaces a shared last block
   };
 
-  SequenceSet(const CacheGeometry* geometry, MemoryBudget* budget);
-
-  std::size_t PoolIndex(std::size_t group) const {
-    return static_cast<std::size_t>(geometry_->pool_of_group[group]);
-  }
-  FramePool& PoolOf(std::size_t group) { return *pools_[PoolIndex(group)]; }
   Sequence& GetMutable(SequenceId id) { return const_cast<Sequence&>(Get(id)); }
   std::size_t SlotBytes() const;  // heap of one more sequence, without its tables' rooms
 
   // Takes a slot; the heap it needs is known to be there.
-  SequenceId TakeSlot();
+  SequenceId TakeSlot(const StoredFormat* format);
   void EndReservation(Sequence* sequence);
 
   bool MustCopyLastBlock(const Sequence& sequence, std::size_t group) const;
@@ -87,7 +85,7 @@ class SequenceSet {
   const CacheGeometry* const geometry_;
   MemoryBudget* const budget_;
   HeapLedger ledger_;
-  std::vector<std::unique_ptr<FramePool>> pools_;  // one per size class
+  CacheFormats formats_;
   std::vector<Sequence> slots_;
   std::uint32_t first_free_ = kNoSlot;
   std::uint32_t live_sequences_ = 0;

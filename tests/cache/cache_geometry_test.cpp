@@ -8,41 +8,34 @@
 #include <utility>
 #include <vector>
 
+#include "cache/block_layout.h"
 #include "cache/cache_geometries.h"
 
 namespace swiftkv {
 namespace {
 
-CacheGeometry GeometryOf(const TestGeometry& geometry, const char* key, const char* value) {
-  KvCacheOptions options;
-  options.layers = geometry.layers;
-  options.key_format = key;
-  options.value_format = value;
-  auto result = CacheGeometry::For(options);
-  EXPECT_TRUE(result.ok()) << result.status().message();
-  return std::move(result).value();
+CacheGeometry GeometryOf(const TestGeometry& test) {
+  return CacheGeometry::For(test.layers).value();
+}
+
+BlockLayout LayoutOf(const TestGeometry& test, const char* key, const char* value) {
+  return BlockLayout::For(GeometryOf(test), FormatMap::Uniform(test.layers, key, value).value());
 }
 
 TEST(CacheGeometryTest, LayersOfOneSpanAndShapeShareAGroup) {
-  const CacheGeometry gemma = GeometryOf(Gemma3(), "f16", "f16");
+  const CacheGeometry gemma = GeometryOf(Gemma3());
   ASSERT_EQ(gemma.groups.size(), 2U);
   EXPECT_EQ(gemma.groups[0].layers.size(), 15U);  // sliding ones come first in the model
   EXPECT_EQ(gemma.window(0), 512);
   EXPECT_EQ(gemma.groups[1].layers, (std::vector<int>{5, 11, 17}));
   EXPECT_EQ(gemma.window(1), 0);
-  EXPECT_EQ(gemma.frame_bytes, (std::vector<std::size_t>{15 * 16384, 3 * 16384}));
-  EXPECT_EQ(gemma.pool_frame_bytes.size(), 2U);
-}
-
-TEST(CacheGeometryTest, GroupsWithFramesOfOneSizeShareASizeClass) {
-  const CacheGeometry equal = GeometryOf(EqualFrames(), "f16", "f16");
-  ASSERT_EQ(equal.groups.size(), 2U);
-  EXPECT_EQ(equal.pool_frame_bytes, (std::vector<std::size_t>{4096}));
-  EXPECT_EQ(equal.pool_of_group, (std::vector<int>{0, 0}));
+  EXPECT_EQ(gemma.values_per_token(0), 15U * 2 * 256);
+  EXPECT_EQ(LayoutOf(Gemma3(), "f16", "f16").frame_bytes,
+            (std::vector<std::size_t>{15 * 16384, 3 * 16384}));
 }
 
 TEST(CacheGeometryTest, SmolLm2HasThePageAndFrameThatTheDocumentStates) {
-  const CacheGeometry smollm2 = GeometryOf(SmolLm2(), "f16", "f16");
+  const BlockLayout smollm2 = LayoutOf(SmolLm2(), "f16", "f16");
   EXPECT_EQ(smollm2.places[0].layout.bytes, 4096U);
   EXPECT_EQ(smollm2.frame_bytes, (std::vector<std::size_t>{368640}));
   EXPECT_EQ(smollm2.places[7].layer_offset, 7U * 3 * 4096);
@@ -52,11 +45,12 @@ TEST(CacheGeometryTest, SmolLm2HasThePageAndFrameThatTheDocumentStates) {
 TEST(CacheGeometryTest, PagesFillAFrameWithoutGapOrOverlapWhateverTheFormats) {
   for (const TestGeometry& test : {ThreeHeads(), ShortWindow(), Gemma3()}) {
     for (const auto& [key, value] : {std::pair("f16", "f16"), {"f32", "bf16"}, {"bf16", "f32"}}) {
-      const CacheGeometry geometry = GeometryOf(test, key, value);
+      const CacheGeometry geometry = GeometryOf(test);
+      const BlockLayout layout = LayoutOf(test, key, value);
       for (std::size_t g = 0; g < geometry.groups.size(); ++g) {
         std::vector<std::pair<std::size_t, std::size_t>> pages;  // offset, bytes
         for (const int layer : geometry.groups[g].layers) {
-          const LayerPlace& place = geometry.places[static_cast<std::size_t>(layer)];
+          const LayerPlace& place = layout.places[static_cast<std::size_t>(layer)];
           ASSERT_EQ(place.group, static_cast<int>(g));
           for (int head = 0; head < geometry.groups[g].shape.kv_heads; ++head) {
             pages.emplace_back(
@@ -71,7 +65,7 @@ TEST(CacheGeometryTest, PagesFillAFrameWithoutGapOrOverlapWhateverTheFormats) {
           ASSERT_EQ(offset % kPageAlignment, 0U);
           end = offset + bytes;
         }
-        EXPECT_EQ(end, geometry.frame_bytes[g]);
+        EXPECT_EQ(end, layout.frame_bytes[g]);
       }
     }
   }

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sets formats up: layout, size classes, bookkeeping.
+#include "cache/cache_formats.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status_macros.h"
+
+namespace swiftkv {
+
+Result<const StoredFormat*> CacheFormats::Find(const KvFormat& format) {
+  SKV_ASSIGN_OR_RETURN(FormatMap formats,
+                       FormatMap::Uniform(geometry_->layers, format.key, format.value));
+  for (const auto& known : formats_) {
+    if (known->layout.formats == formats) return known.get();
+  }
+  auto stored = std::make_unique<StoredFormat>();
+  stored->layout = BlockLayout::For(*geometry_, std::move(formats));
+  stored->pools.reserve(geometry_->groups.size());
+  const std::size_t known_pools = pools_.size();
+  Status status = TakePools(stored.get());
+  std::uint64_t heap = stored->heap_bytes();
+  for (std::size_t i = known_pools; i < pools_.size(); ++i) heap += pools_[i]->heap_bytes();
+  if (status.ok() && !ledger_->TryAdd(heap)) {
+    status = Status::ResourceExhausted(fmt::format(
+        "a cache with sequences in {} needs {} more bytes for bookkeeping than its bound of {} "
+        "leaves, which are: {}",
+        stored->layout.formats.name(), heap, budget_->limit_bytes(), budget_->left_bytes()));
+  }
+  if (!status.ok()) {
+    pools_.resize(known_pools);
+    return status;
+  }
+  formats_.push_back(std::move(stored));
+  return formats_.back().get();
+}
+
+Status CacheFormats::TakePools(StoredFormat* format) {
+  for (const std::size_t frame_bytes : format->layout.frame_bytes) {
+    auto pool = std::find_if(pools_.begin(), pools_.end(), [&](const auto& known) {
+      return known->arena().frame_bytes() == frame_bytes;
+    });
+    if (pool == pools_.end()) {
+      SKV_ASSIGN_OR_RETURN(auto fresh, FramePool::Create({frame_bytes, poison_}, budget_));
+      pool = pools_.insert(pool, std::move(fresh));
+    }
+    format->pools.push_back(pool->get());
+  }
+  return Status::Ok();
+}
+
+std::uint64_t CacheFormats::heap_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& pool : pools_) bytes += pool->heap_bytes();
+  for (const auto& format : formats_) bytes += format->heap_bytes();
+  return bytes;
+}
+
+}  // namespace swiftkv

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows the formats that sequences of a cache are in, and owns the size classes of their frames.
+//
+// Owner: the cache's thread. A format is set up when it is first asked for and stays. Formats whose
+// frames have one size share its size class, whatever lies in them; all charge one budget.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cache/block_layout.h"
+#include "cache/frame_pool.h"
+#include "cache/heap_ledger.h"
+
+namespace swiftkv {
+
+// What all sequences in one format share.
+struct StoredFormat {
+  BlockLayout layout;
+  std::vector<FramePool*> pools;  // [groups] size class of the group's frames
+
+  std::uint64_t heap_bytes() const {
+    return sizeof(StoredFormat) + layout.heap_bytes() + pools.capacity() * sizeof(FramePool*);
+  }
+};
+
+class CacheFormats {
+ public:
+  // All three outlive the object.
+  CacheFormats(const CacheGeometry* geometry, MemoryBudget* budget, HeapLedger* ledger)
+      : geometry_(geometry), budget_(budget), ledger_(ledger) {}
+
+  // Whether fresh and freed frames are filled with NaN patterns; before the first Find.
+  void set_poison(bool poison) { poison_ = poison; }
+
+  // Returns the format, valid as long as this object. Errors: those of FormatMap::Uniform;
+  // ResourceExhausted where the bound has no room for its bookkeeping. Nothing has changed then.
+  Result<const StoredFormat*> Find(const KvFormat& format);
+
+  const std::vector<std::unique_ptr<FramePool>>& pools() const { return pools_; }
+
+  // Returns what formats and size classes book on the heap.
+  std::uint64_t heap_bytes() const;
+
+ private:
+  // Gives every group of `format` its size class; new ones go to the end of pools_.
+  Status TakePools(StoredFormat* format);
+
+  const CacheGeometry* const geometry_;
+  MemoryBudget* const budget_;
+  HeapLedger* const ledger_;
+  bool poison_ = false;
+  std::vector<std::unique_ptr<FramePool>> pools_;  // one per size class
+  std::vector<std::unique_ptr<StoredFormat>> formats_;
+};
+
+}  // namespace swiftkv
