@@ -61,7 +61,7 @@ struct AttentionBatch {
 };
 
 // How a batch is cut into work; valid for every layer with the same shape whose runs have the same
-// extents. Backends derive from it.
+// extents and whose sequences have the same pages in common. Backends derive from it.
 class AttentionPlan {
  public:
   virtual ~AttentionPlan() = default;
@@ -90,8 +90,8 @@ class AttentionBackend {
   // compute.
   virtual Status Serves(const AttentionShape& shape, const PageFormat& format) const = 0;
 
-  // Cuts the batch. Looks at the shape and at the extents of rows and runs, never at q, out or page
-  // contents.
+  // Cuts the batch. Looks at the shape, at the extents of rows and runs and at where pages lie, for
+  // those that several sequences hold are read once; never at q, out or page contents.
   virtual std::unique_ptr<AttentionPlan> Plan(const AttentionBatch& batch) const = 0;
 
   virtual void Partial(const AttentionBatch& batch, const AttentionPlan& plan,

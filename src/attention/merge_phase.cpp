@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Combines the partial results of tiles that were cut into chunks.
+// Combines the partial results of rows that see several chunks.
 //
 // Chunks c with maximum m_c, sum of weights l_c and weighted sum o_c give m = max m_c and, with
 // w_c = 2^(m_c - m), the sum of w_c l_c and the weighted sum of w_c o_c.
@@ -13,35 +13,39 @@
 namespace swiftkv {
 namespace {
 
-void MergeVector(const AttentionBatch& batch, const WorkPlan& plan, const RowTile& tile, int vector,
+void MergeVector(const AttentionBatch& batch, const WorkPlan& plan, const MergedRow& row, int head,
                  std::byte* scratch) {
   const int head_dim = batch.shape.head_dim;
+  const int group = plan.group();
+  const auto partial = [&](int chunk) {
+    return plan.partial(scratch,
+                        row.first_partial + static_cast<std::size_t>(chunk * group + head));
+  };
   float max = -std::numeric_limits<float>::infinity();
-  for (int chunk = 0; chunk < tile.num_chunks; ++chunk) {
-    max = std::max(max, plan.partial(scratch, tile, chunk, vector)[head_dim]);
+  for (int chunk = 0; chunk < row.num_chunks; ++chunk) {
+    max = std::max(max, partial(chunk)[head_dim]);
   }
   alignas(64) float weighted[kMaxHeadDim] = {};
   float sum = 0;
-  for (int chunk = 0; chunk < tile.num_chunks; ++chunk) {
-    const float* partial = plan.partial(scratch, tile, chunk, vector);
-    const float chunk_sum = partial[head_dim + 1];
+  for (int chunk = 0; chunk < row.num_chunks; ++chunk) {
+    const float* result = partial(chunk);
+    const float chunk_sum = result[head_dim + 1];
     if (chunk_sum == 0) continue;  // saw nothing: its maximum is -inf
-    const float weight = std::exp2(partial[head_dim] - max);
+    const float weight = std::exp2(result[head_dim] - max);
     sum += weight * chunk_sum;
-    for (int i = 0; i < head_dim; ++i) weighted[i] += weight * partial[i];
+    for (int i = 0; i < head_dim; ++i) weighted[i] += weight * result[i];
   }
-  StoreVector(batch, tile, vector, {weighted, max, sum});
+  StoreVector(batch, {row.batch_row, row.kv_head * group + head, weighted, max, sum});
 }
 
 }  // namespace
 
 void RunMerge(const AttentionBatch& batch, const WorkPlan& plan, const AttentionTeam& team) {
   int job = 0;
-  for (const RowTile& tile : plan.tiles()) {
-    if (tile.num_chunks == 1) continue;
-    for (int vector = 0; vector < plan.vectors(tile); ++vector) {
+  for (const MergedRow& row : plan.merged_rows()) {
+    for (int head = 0; head < plan.group(); ++head) {
       if (job++ % team.num_threads != team.thread) continue;
-      MergeVector(batch, plan, tile, vector, team.scratch);
+      MergeVector(batch, plan, row, head, team.scratch);
     }
   }
 }

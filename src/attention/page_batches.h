@@ -10,7 +10,7 @@
 #include <span>
 
 #include "attention/kernels.h"
-#include "attention/work_plan.h"
+#include "attention/page_stretches.h"
 #include "swiftkv/page_view.h"
 
 namespace swiftkv {
@@ -52,7 +52,7 @@ class PageBatches {
 // Which slots of a batch the rows of a tile see.
 enum class Visibility : std::uint8_t { kAll, kSome, kNone };
 
-// The slots' positions, and the rows of a tile as an interval of consecutive positions.
+// The interval of positions that the rows of a tile lie in.
 struct TileView {
   std::int64_t first_position;
   std::int64_t last_position;

@@ -96,7 +96,7 @@ void RunPartial(const AttentionKernels& kernels, const AttentionBatch& batch, co
     const WorkItem& item = plan.items()[i];
     const RowTile& tile = plan.tile(item);
     const bool few = plan.vectors(tile) <= kMaxFewVectors;
-    LoadTile(batch, tile, few ? kRowStride : shape.head_dim, &state);
+    LoadQueries(batch, {plan.rows(tile), tile.kv_head}, few ? kRowStride : shape.head_dim, &state);
     ResetSoftmax(shape.head_dim, &state);
     PageBatches batches(RunsOf(batch, tile), plan.spans(item), tile.kv_head);
     PageBatch current;

@@ -29,14 +29,16 @@ void ScoreBlock(const AttentionKernels& kernels, const AttentionBatch& batch, in
   const int pages = block.pages.keys.pages;
   float sums[kBatchTokens] = {};
   float lse[kMaxTileVectors];
+  TileRow rows[kVectorsAtOnce];
   for (int row = 0; row < sequence.num_rows; row += rows_at_once) {
-    const RowTile tile{.sequence = sequence_index,
-                       .kv_head = block.kv_head,
-                       .first_row = row,
-                       .num_rows = std::min(rows_at_once, sequence.num_rows - row),
-                       .num_chunks = 1,
-                       .first_partial = 0};
-    LoadTile(batch, tile, kRowStride, state);
+    const int count = std::min(rows_at_once, sequence.num_rows - row);
+    for (int i = 0; i < count; ++i) {
+      rows[i] = {.position = sequence.first_position + row + i,
+                 .first_partial = 0,
+                 .batch_row = sequence.first_row + row + i,
+                 .only_chunk = true};
+    }
+    LoadQueries(batch, {{rows, static_cast<std::size_t>(count)}, block.kv_head}, kRowStride, state);
     const Visibility visibility = ResolveVisibility(block.pages, state->view, state->positions);
     if (visibility == Visibility::kNone) continue;
     for (int v = 0; v < state->vectors; ++v) {

@@ -12,12 +12,8 @@ namespace {
 constexpr std::int32_t kLowestPosition = std::numeric_limits<std::int32_t>::min();
 
 // Returns the index of a query vector in [rows, num_heads].
-std::size_t HeadIndex(const AttentionBatch& batch, const RowTile& tile, int vector) {
-  const AttentionShape& shape = batch.shape;
-  const int group = shape.num_heads / shape.num_kv_heads;
-  const int row = batch.sequences[static_cast<std::size_t>(tile.sequence)].first_row +
-                  tile.first_row + vector / group;
-  return static_cast<std::size_t>(row) * shape.num_heads + tile.kv_head * group + vector % group;
+std::size_t HeadIndex(const AttentionBatch& batch, int batch_row, int head) {
+  return static_cast<std::size_t>(batch_row) * batch.shape.num_heads + head;
 }
 
 float SumLanes(const float* lanes) {
@@ -28,24 +24,30 @@ float SumLanes(const float* lanes) {
 
 }  // namespace
 
-void LoadTile(const AttentionBatch& batch, const RowTile& tile, int stride, TileState* state) {
+void LoadQueries(const AttentionBatch& batch, const TileQueries& queries, int stride,
+                 TileState* state) {
   const AttentionShape& shape = batch.shape;
-  const AttentionSequence& sequence = batch.sequences[static_cast<std::size_t>(tile.sequence)];
   const int group = shape.num_heads / shape.num_kv_heads;
   const float scale = shape.scale * kLog2E;
-  state->vectors = tile.num_rows * group;
+  state->vectors = static_cast<int>(queries.rows.size()) * group;
   state->stride = stride;
-  state->view.first_position = sequence.first_position + tile.first_row;
-  state->view.last_position = state->view.first_position + tile.num_rows - 1;
-  state->view.window = shape.window;
-  for (int v = 0; v < state->vectors; ++v) {
-    const float* query = batch.q + HeadIndex(batch, tile, v) * shape.head_dim;
-    float* scaled = state->queries + v * stride;
-    for (int i = 0; i < shape.head_dim; ++i) scaled[i] = query[i] * scale;
-    const std::int64_t position = state->view.first_position + v / group;
-    state->last_visible[v] = static_cast<std::int32_t>(position);
-    state->first_visible[v] =
-        shape.window > 0 ? static_cast<std::int32_t>(position - shape.window + 1) : kLowestPosition;
+  state->view = {.first_position = queries.rows.front().position,
+                 .last_position = queries.rows.front().position,
+                 .window = shape.window};
+  int v = 0;
+  for (const TileRow& row : queries.rows) {
+    state->view.first_position = std::min(state->view.first_position, row.position);
+    state->view.last_position = std::max(state->view.last_position, row.position);
+    for (int head = 0; head < group; ++head, ++v) {
+      const std::size_t index = HeadIndex(batch, row.batch_row, queries.kv_head * group + head);
+      const float* query = batch.q + index * shape.head_dim;
+      float* scaled = state->queries + v * stride;
+      for (int i = 0; i < shape.head_dim; ++i) scaled[i] = query[i] * scale;
+      state->last_visible[v] = static_cast<std::int32_t>(row.position);
+      state->first_visible[v] = shape.window > 0
+                                    ? static_cast<std::int32_t>(row.position - shape.window + 1)
+                                    : kLowestPosition;
+    }
   }
 }
 
@@ -56,9 +58,8 @@ void ResetSoftmax(int head_dim, TileState* state) {
   for (int v = 0; v < vectors; ++v) std::fill_n(state->out + v * state->stride, head_dim, 0.0F);
 }
 
-void StoreVector(const AttentionBatch& batch, const RowTile& tile, int vector,
-                 const FinishedVector& finished) {
-  const std::size_t index = HeadIndex(batch, tile, vector);
+void StoreVector(const AttentionBatch& batch, const FinishedVector& finished) {
+  const std::size_t index = HeadIndex(batch, finished.batch_row, finished.head);
   const int head_dim = batch.shape.head_dim;
   float* out = batch.out + index * head_dim;
   const bool saw_any = finished.sum > 0;
@@ -74,17 +75,24 @@ void StoreTile(const AttentionBatch& batch, const WorkPlan& plan, const WorkItem
                std::byte* scratch, const TileState& state) {
   const RowTile& tile = plan.tile(item);
   const int head_dim = batch.shape.head_dim;
-  for (int v = 0; v < state.vectors; ++v) {
-    const float* weighted = state.out + v * state.stride;
-    const float sum = SumLanes(state.sums + v * 16);
-    if (tile.num_chunks == 1) {
-      StoreVector(batch, tile, v, {weighted, state.max[v], sum});
-      continue;
+  const int group = plan.group();
+  int v = 0;
+  for (const TileRow& row : plan.rows(tile)) {
+    const std::size_t first_partial =
+        row.first_partial + static_cast<std::size_t>(item.chunk * group);
+    for (int head = 0; head < group; ++head, ++v) {
+      const float* weighted = state.out + v * state.stride;
+      const float sum = SumLanes(state.sums + v * 16);
+      if (row.only_chunk) {
+        StoreVector(batch,
+                    {row.batch_row, tile.kv_head * group + head, weighted, state.max[v], sum});
+        continue;
+      }
+      float* partial = plan.partial(scratch, first_partial + static_cast<std::size_t>(head));
+      std::copy_n(weighted, head_dim, partial);
+      partial[head_dim] = state.max[v];
+      partial[head_dim + 1] = sum;
     }
-    float* partial = plan.partial(scratch, tile, item.chunk, v);
-    std::copy_n(weighted, head_dim, partial);
-    partial[head_dim] = state.max[v];
-    partial[head_dim + 1] = sum;
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "attention/kernels.h"
 #include "attention/page_batches.h"
@@ -36,26 +37,33 @@ struct alignas(64) TileState {
   TileState() {}  // NOLINT(modernize-use-equals-default)
 };
 
-// Fills queries, visible positions and view; the rest is as Reset leaves it.
-void LoadTile(const AttentionBatch& batch, const RowTile& tile, int stride, TileState* state);
+// Rows and the kv head whose group of query heads they are taken for.
+struct TileQueries {
+  std::span<const TileRow> rows;
+  int kv_head;
+};
+
+// Fills queries, visible positions and view; the rest is as ResetSoftmax leaves it.
+void LoadQueries(const AttentionBatch& batch, const TileQueries& queries, int stride,
+                 TileState* state);
 
 // Starts an online softmax: no maximum, sums of zero.
 void ResetSoftmax(int head_dim, TileState* state);
 
-// Writes the item's result: to out and lse where it is the tile's only chunk, else to its partial
-// result.
+// Writes the item's result: to out and lse for rows that see no other chunk, else to the rows'
+// partial results.
 void StoreTile(const AttentionBatch& batch, const WorkPlan& plan, const WorkItem& item,
                std::byte* scratch, const TileState& state);
 
-// Writes one finished query vector: weighted sum / sum, and the
-// log-sum-exp. A sum of zero, from a
+// Writes one finished query vector: weighted sum / sum, and the log-sum-exp. A sum of zero, from a
 // vector that saw nothing, gives zeros and -inf.
 struct FinishedVector {
+  int batch_row;
+  int head;               // query head
   const float* weighted;  // [head_dim]
   float max;              // in units of ln 2
   float sum;
 };
-void StoreVector(const AttentionBatch& batch, const RowTile& tile, int vector,
-                 const FinishedVector& finished);
+void StoreVector(const AttentionBatch& batch, const FinishedVector& finished);
 
 }  // namespace swiftkv

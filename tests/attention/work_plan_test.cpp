@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <set>
 #include <utility>
 #include <vector>
@@ -29,11 +31,13 @@ struct Extents {
   std::vector<std::vector<PageRun>> runs;
   std::vector<AttentionSequence> sequences;
   AttentionShape shape = kShape;
+  int rows = 0;
 
   void Add(std::vector<PageRun> sequence_runs, int num_rows, std::int64_t length) {
     runs.push_back(std::move(sequence_runs));
     sequences.push_back(
-        {.runs = {}, .first_row = 0, .num_rows = num_rows, .first_position = length - num_rows});
+        {.runs = {}, .first_row = rows, .num_rows = num_rows, .first_position = length - num_rows});
+    rows += num_rows;
   }
   WorkPlan Plan() {
     for (std::size_t s = 0; s < runs.size(); ++s) sequences[s].runs = runs[s];
@@ -63,9 +67,8 @@ TEST(WorkPlanTest, EveryVisiblePageIsInExactlyOneItemOfItsTile) {
       const WorkPlan plan = extents.Plan();
       const auto pages = PagesOfTiles(plan);
       for (std::size_t t = 0; t < pages.size(); ++t) {
-        const RowTile& tile = plan.tiles()[t];
-        const std::int64_t first = 1925 - rows + tile.first_row;
-        const std::int64_t last = first + tile.num_rows - 1;
+        const std::int64_t first = plan.rows(plan.tiles()[t]).front().position;
+        const std::int64_t last = plan.rows(plan.tiles()[t]).back().position;
         std::set<std::pair<int, int>> expected;
         for (int page = 0; page * kPageTokens <= last; ++page) {
           const bool seen = window == 0 || page * kPageTokens + 15 > first - window;
@@ -83,19 +86,14 @@ TEST(WorkPlanTest, EveryRowAndKvHeadIsInExactlyOneTile) {
   extents.Add({DenseRun(333)}, 200, 333);
   extents.Add({DenseRun(20)}, 7, 20);
   const WorkPlan plan = extents.Plan();
-  std::map<int, std::multiset<std::pair<int, int>>> covered;
+  std::multiset<std::pair<int, int>> covered;
   for (const RowTile& tile : plan.tiles()) {
     EXPECT_LE(plan.vectors(tile), kMaxTileVectors);
-    for (int row = 0; row < tile.num_rows; ++row) {
-      covered[tile.sequence].insert({tile.first_row + row, tile.kv_head});
-    }
+    for (const TileRow& row : plan.rows(tile)) covered.insert({row.batch_row, tile.kv_head});
   }
-  for (int s = 0; s < 3; ++s) {
-    const int rows = extents.sequences[static_cast<std::size_t>(s)].num_rows;
-    EXPECT_EQ(covered[s].size(), static_cast<std::size_t>(rows * 3));
-    for (int row = 0; row < rows; ++row) {
-      for (int head = 0; head < 3; ++head) EXPECT_EQ(covered[s].count({row, head}), 1U);
-    }
+  EXPECT_EQ(covered.size(), 208U * 3);
+  for (int row = 0; row < 208; ++row) {
+    for (int head = 0; head < 3; ++head) EXPECT_EQ(covered.count({row, head}), 1U);
   }
 }
 
@@ -134,6 +132,88 @@ TEST(WorkPlanTest, ALoneShortSequenceIsCutSoThatThreadsCanShareIt) {
   const WorkPlan plan = extents.Plan();
   EXPECT_EQ(plan.items().size(), 12U);
   EXPECT_TRUE(plan.needs_merge());
+}
+
+// Sixteen sequences on one prefix: 48 query vectors read it together, all threads get a share.
+TEST(WorkPlanTest, ASharedPrefixIsReadOncePerKvHeadAndInItemsEnough) {
+  for (const int prefix : {1024, 8192}) {
+    std::vector<std::uint32_t> frames(static_cast<std::size_t>(prefix) / kPageTokens + 16);
+    for (std::size_t i = 0; i < frames.size(); ++i) frames[i] = static_cast<std::uint32_t>(i);
+    std::byte arena{};
+    Extents extents;
+    for (int s = 0; s < 16; ++s) {
+      PageRun shared = DenseRun(prefix);
+      shared.base = &arena;
+      shared.frames = frames.data();
+      extents.Add({shared, DenseRun(5 + s, prefix)}, 1, prefix + 5 + s);
+    }
+    const WorkPlan plan = extents.Plan();
+    int shared_pages = 0;
+    int shared_items = 0;
+    double largest = 0;
+    double total = 0;
+    for (const WorkItem& item : plan.items()) {
+      largest = std::max(largest, item.cost);
+      total += item.cost;
+      if (plan.vectors(plan.tile(item)) == 3) continue;
+      EXPECT_EQ(plan.vectors(plan.tile(item)), 48);
+      ++shared_items;
+      for (const PageSpan& span : plan.spans(item)) shared_pages += span.end_page - span.first_page;
+    }
+    EXPECT_EQ(shared_pages, 3 * prefix / kPageTokens);
+    EXPECT_GE(shared_items, 12);
+    EXPECT_LE(largest * 12, total);
+  }
+}
+
+TEST(WorkPlanTest, MoreVectorsThanATileTakesAreSplitEvenly) {
+  std::vector<std::uint32_t> frames(64, 7);
+  std::byte arena{};
+  Extents extents;
+  for (int s = 0; s < 70; ++s) {
+    PageRun shared = DenseRun(1024);
+    shared.base = &arena;
+    shared.frames = frames.data();
+    extents.Add({shared}, 1, 1024);
+  }
+  const WorkPlan plan = extents.Plan();
+  std::multiset<int> vectors;
+  for (const RowTile& tile : plan.tiles()) vectors.insert(plan.vectors(tile));
+  EXPECT_THAT(vectors, testing::ElementsAre(69, 69, 69, 69, 69, 69, 72, 72, 72));
+}
+
+// Whatever tiles compute them, the partial results of a row are each written once.
+TEST(WorkPlanTest, EveryPartialResultOfAMergedRowIsWrittenByOneItem) {
+  std::vector<std::uint32_t> frames(200);
+  for (std::size_t i = 0; i < frames.size(); ++i) frames[i] = static_cast<std::uint32_t>(i);
+  std::byte arena{};
+  Extents extents;
+  for (const int prefix : {1600, 1600, 800, 320, 1600}) {
+    PageRun shared = DenseRun(prefix);
+    shared.base = &arena;
+    shared.frames = frames.data();
+    extents.Add({shared, DenseRun(300, prefix)}, 2, prefix + 300);
+  }
+  extents.Add({DenseRun(2000)}, 40, 2000);
+  const WorkPlan plan = extents.Plan();
+  std::multiset<std::size_t> written;
+  for (const WorkItem& item : plan.items()) {
+    for (const TileRow& row : plan.rows(plan.tile(item))) {
+      if (row.only_chunk) continue;
+      for (int head = 0; head < 3; ++head) {
+        written.insert(row.first_partial + static_cast<std::size_t>(item.chunk * 3 + head));
+      }
+    }
+  }
+  std::multiset<std::size_t> merged;
+  for (const MergedRow& row : plan.merged_rows()) {
+    for (int i = 0; i < row.num_chunks * 3; ++i) {
+      merged.insert(row.first_partial + static_cast<std::size_t>(i));
+    }
+  }
+  EXPECT_EQ(written, merged);
+  EXPECT_EQ(written.size(), std::set<std::size_t>(written.begin(), written.end()).size());
+  EXPECT_EQ(plan.scratch_bytes(), written.size() * (64 + 16) * sizeof(float));
 }
 
 TEST(WorkPlanTest, ItemsFallInCost) {

@@ -9,14 +9,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <limits>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "base/cpu_features.h"
 #include "formats/codec_table.h"
+#include "support/attention_trial.h"
 #include "support/paged_batch.h"
 #include "support/sanitizers.h"
 #include "swiftkv/attention.h"
@@ -27,97 +25,6 @@ namespace {
 // A sanitizer looks for faults, not for rounding: one case in eleven reaches every path, as eleven
 // divides none of the lists that take turns.
 bool Skips(std::uint32_t turn) { return kSanitized && turn % 11 != 0; }
-
-struct NamedBackend {
-  std::string name;
-  std::unique_ptr<AttentionBackend> backend;
-};
-
-// Every row of the table but the reference, in each form that this machine runs.
-std::vector<NamedBackend> BackendsUnderTest() {
-  std::vector<NamedBackend> backends;
-  for (const BackendRow& row : AllAttentionBackends()) {
-    if (row.info.name == std::string("reference")) continue;
-    for (const Isa isa : AllIsas()) {
-      Result<std::unique_ptr<AttentionBackend>> made =
-          MakeAttentionBackend(row.info.name, IsaName(isa));
-      if (!made.ok()) continue;
-      backends.push_back({row.info.name + std::string("/") + IsaName(isa), std::move(*made)});
-    }
-  }
-  return backends;
-}
-
-std::unique_ptr<AttentionBackend> Reference() {
-  Result<std::unique_ptr<AttentionBackend>> made = MakeAttentionBackend("reference", "auto");
-  return std::move(*made);
-}
-
-struct Outcome {
-  std::vector<float> out;
-  std::vector<float> lse;
-  std::vector<std::vector<float>> scores;
-};
-
-Outcome Compute(const AttentionBackend& backend, PagedBatch* paged, int num_threads) {
-  paged->SpoilResults();
-  paged->ClearScores();
-  const Status status = Attend(backend, paged->scored_batch(), num_threads);
-  EXPECT_TRUE(status.ok()) << status.message();
-  return {{paged->out().begin(), paged->out().end()},
-          {paged->lse().begin(), paged->lse().end()},
-          {paged->scores().begin(), paged->scores().end()}};
-}
-
-// Returns the index of the first value that is farther than `bound` (absolute, and relative above
-// 1) from the expected one, or -1. NaN is far from everything; equal infinities are near.
-int FirstFar(const std::vector<float>& actual, const std::vector<float>& expected, float bound) {
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    if (actual[i] == expected[i]) continue;
-    const float allowed = bound * std::max(1.0F, std::fabs(expected[i]));
-    if (!(std::fabs(actual[i] - expected[i]) <= allowed)) return static_cast<int>(i);
-  }
-  return -1;
-}
-
-void ExpectNear(const std::string& what, const std::vector<float>& actual,
-                const std::vector<float>& expected, float bound) {
-  ASSERT_EQ(actual.size(), expected.size()) << what;
-  const int far = FirstFar(actual, expected, bound);
-  if (far < 0) return;
-  ADD_FAILURE() << what << " at " << far << ": " << actual[static_cast<std::size_t>(far)]
-                << " where the reference has " << expected[static_cast<std::size_t>(far)];
-}
-
-// Compares out, lse and scores of all backends with the reference on one batch.
-void ExpectAllAgree(const std::string& what, const PagedBatchSpec& spec, float bound = 2e-5F) {
-  PagedBatch paged(spec);
-  const Outcome expected = Compute(*Reference(), &paged, 2);
-  for (const NamedBackend& tested : BackendsUnderTest()) {
-    const Outcome actual = Compute(*tested.backend, &paged, 2);
-    const std::string label = what + " by " + tested.name;
-    ExpectNear(label + ", out", actual.out, expected.out, bound);
-    ExpectNear(label + ", lse", actual.lse, expected.lse, bound);
-    for (std::size_t s = 0; s < expected.scores.size(); ++s) {
-      ExpectNear(label + ", scores of sequence " + std::to_string(s), actual.scores[s],
-                 expected.scores[s], bound);
-    }
-  }
-}
-
-AttentionShape ShapeOf(int head_dim, int kv_heads, int group) {
-  return {.num_heads = kv_heads * group,
-          .num_kv_heads = kv_heads,
-          .head_dim = head_dim,
-          .scale = 1.0F / std::sqrt(static_cast<float>(head_dim))};
-}
-
-SequenceSpec Dense(int num_tokens, int num_rows, const std::string& key_format = "f16",
-                   const std::string& value_format = "f16") {
-  return {
-      .runs = {{.key_format = key_format, .value_format = value_format, .num_tokens = num_tokens}},
-      .num_rows = num_rows};
-}
 
 TEST(AttentionBackendConformance, EveryFormatPairAndHeadSizeAgreesWithTheReference) {
   const int groups[] = {1, 2, 3, 4, 7, 8};
@@ -216,9 +123,9 @@ TEST(AttentionBackendConformance, ResultsAreTheSameBitsForAnyNumberOfThreads) {
   spec.sequences = {Patchwork(1), Dense(2000, 1), Dense(333, 100), Dense(40, 7), Patchwork(33)};
   PagedBatch paged(spec);
   for (const NamedBackend& tested : BackendsUnderTest()) {
-    const Outcome one = Compute(*tested.backend, &paged, 1);
+    const AttentionOutcome one = Compute(*tested.backend, &paged, 1);
     for (const int threads : {2, 3, 7}) {
-      const Outcome many = Compute(*tested.backend, &paged, threads);
+      const AttentionOutcome many = Compute(*tested.backend, &paged, threads);
       EXPECT_EQ(many.out, one.out) << tested.name << " with " << threads;
       EXPECT_EQ(many.lse, one.lse) << tested.name << " with " << threads;
       EXPECT_EQ(many.scores, one.scores) << tested.name << " with " << threads;
@@ -229,7 +136,7 @@ TEST(AttentionBackendConformance, ResultsAreTheSameBitsForAnyNumberOfThreads) {
 // The rows' own tokens and all older ones were forgotten by the first kv head.
 TEST(AttentionBackendConformance, RowsThatSeeNothingGiveZerosAndMinusInfinity) {
   std::vector<NamedBackend> backends = BackendsUnderTest();
-  backends.push_back({"reference", Reference()});
+  backends.push_back({"reference", ReferenceBackendUnderTest()});
   for (const int rows : {1, 40}) {
     PagedBatchSpec spec;
     spec.shape = ShapeOf(32, 1, 2);
@@ -239,7 +146,7 @@ TEST(AttentionBackendConformance, RowsThatSeeNothingGiveZerosAndMinusInfinity) {
     PagedBatch paged(spec);
     const auto values = static_cast<std::size_t>(rows * 2 * 32);
     for (const NamedBackend& tested : backends) {
-      const Outcome outcome = Compute(*tested.backend, &paged, 2);
+      const AttentionOutcome outcome = Compute(*tested.backend, &paged, 2);
       const std::vector<float> first(outcome.out.begin(), outcome.out.begin() + values);
       const std::vector<float> last(outcome.out.end() - values, outcome.out.end());
       EXPECT_THAT(first, testing::Each(0.0F)) << tested.name;
@@ -261,9 +168,9 @@ TEST(AttentionBackendConformance, LargeMagnitudesStayFinite) {
       spec.magnitude = 300;
       spec.sequences = {Dense(600, rows, format, format)};
       PagedBatch paged(spec);
-      const Outcome expected = Compute(*Reference(), &paged, 2);
+      const AttentionOutcome expected = Compute(*ReferenceBackendUnderTest(), &paged, 2);
       for (const NamedBackend& tested : BackendsUnderTest()) {
-        const Outcome actual = Compute(*tested.backend, &paged, 2);
+        const AttentionOutcome actual = Compute(*tested.backend, &paged, 2);
         ExpectNear(tested.name + " lse", actual.lse, expected.lse, 1e-6F);
         EXPECT_THAT(actual.out, testing::Each(testing::Truly([](float value) {
                       return std::fabs(value) < 2000;  // a mean of values that are below it
@@ -281,7 +188,7 @@ TEST(AttentionBackendConformance, ScoresOfAHeadAddUpToRowsTimesGroup) {
   spec.sequences = {Patchwork(20), Dense(700, 1)};
   PagedBatch paged(spec);
   for (const NamedBackend& tested : BackendsUnderTest()) {
-    const Outcome outcome = Compute(*tested.backend, &paged, 2);
+    const AttentionOutcome outcome = Compute(*tested.backend, &paged, 2);
     for (std::size_t s = 0; s < outcome.scores.size(); ++s) {
       const std::size_t slots = outcome.scores[s].size() / 3;
       for (std::size_t head = 0; head < 3; ++head) {

@@ -39,6 +39,7 @@ PagedBatch::PagedBatch(const PagedBatchSpec& spec) : shape_(spec.shape), random_
     rows += spec.sequences[s].num_rows;
   }
   PlaceFrames();
+  for (std::size_t s = 0; s < spec.sequences.size(); ++s) ShareFrames(spec, s);
   const auto vectors = static_cast<std::size_t>(rows * shape_.num_heads);
   q_.resize(vectors * static_cast<std::size_t>(shape_.head_dim));
   std::normal_distribution<float> normal(0, spec.magnitude);
@@ -47,9 +48,9 @@ PagedBatch::PagedBatch(const PagedBatchSpec& spec) : shape_(spec.shape), random_
   lse_.resize(vectors);
   for (std::size_t s = 0; s < runs_.size(); ++s) {
     std::size_t slots = 0;
-    for (const PageRun& run : runs_[s]) {
-      FillRun(spec, run);
-      slots += static_cast<std::size_t>(run.num_tokens);
+    for (std::size_t r = 0; r < runs_[s].size(); ++r) {
+      FillRun(spec, runs_[s][r], SharedPages(spec, s, r));
+      slots += static_cast<std::size_t>(runs_[s][r].num_tokens);
     }
     sequences_[s].runs = runs_[s];
     scores_.emplace_back(slots * static_cast<std::size_t>(shape_.num_kv_heads));
@@ -113,11 +114,41 @@ void PagedBatch::PlaceFrames() {
   }
 }
 
-void PagedBatch::FillRun(const PagedBatchSpec& spec, const PageRun& run) {
+int PagedBatch::SharedPages(const PagedBatchSpec& spec, std::size_t sequence,
+                            std::size_t run_index) const {
+  const PageRun& run = runs_[sequence][run_index];
+  const std::int64_t tokens = spec.sequences[sequence].shared.tokens - run.first_position;
+  if (tokens <= 0) return 0;
+  if (run.positions != nullptr) return run.num_pages;
+  return static_cast<int>(
+      std::min<std::int64_t>(run.num_pages, (tokens + kPageTokens - 1) / kPageTokens));
+}
+
+void PagedBatch::ShareFrames(const PagedBatchSpec& spec, std::size_t sequence) {
+  const std::vector<PageRun>& source =
+      runs_[static_cast<std::size_t>(spec.sequences[sequence].shared.sequence)];
+  std::size_t first_run = 0;  // of the sequence, in frames_
+  for (std::size_t s = 0; s < sequence; ++s) first_run += runs_[s].size();
+  for (std::size_t r = 0; r < runs_[sequence].size(); ++r) {
+    PageRun& run = runs_[sequence][r];
+    const int shared = SharedPages(spec, sequence, r);
+    if (shared == 0) return;
+    SKV_CHECK(r < source.size() && run.first_position == source[r].first_position &&
+              run.format == source[r].format);
+    if (run.positions != nullptr) {
+      run = source[r];
+      continue;
+    }
+    SKV_CHECK(shared <= source[r].num_pages);
+    std::copy_n(source[r].frames, shared, frames_[first_run + r].begin());
+  }
+}
+
+void PagedBatch::FillRun(const PagedBatchSpec& spec, const PageRun& run, int first_page) {
   const auto dim = static_cast<std::size_t>(shape_.head_dim);
   std::vector<float> rows(kPageTokens * dim);
   std::normal_distribution<float> normal(0, spec.magnitude);
-  for (int page = 0; page < run.num_pages; ++page) {
+  for (int page = first_page; page < run.num_pages; ++page) {
     const int count = std::min(kPageTokens, run.num_tokens - page * kPageTokens);
     for (int head = run.first_head; head < run.end_head; ++head) {
       std::byte* bytes = base_ + (run.Page(page, head) - base_);

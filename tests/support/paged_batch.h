@@ -27,9 +27,17 @@ struct RunSpec {
   double kept = 0.7;
 };
 
+// The first `tokens` tokens of a sequence lie in the frames of an earlier one, as after a fork.
+// Leading runs must be the same in both; a run that is not wholly shared is dense.
+struct SharedPrefix {
+  int sequence = 0;
+  int tokens = 0;  // within a page: that page is shared too
+};
+
 struct SequenceSpec {
   std::vector<RunSpec> runs;
   int num_rows = 1;  // the last positions of the sequence
+  SharedPrefix shared = {};
 };
 
 struct PagedBatchSpec {
@@ -64,7 +72,10 @@ class PagedBatch {
   void AddRun(const PagedBatchSpec& spec, const RunSpec& run, std::int64_t first_position,
               std::vector<PageRun>* runs);
   void PlaceFrames();
-  void FillRun(const PagedBatchSpec& spec, const PageRun& run);
+  void ShareFrames(const PagedBatchSpec& spec, std::size_t sequence);
+  void FillRun(const PagedBatchSpec& spec, const PageRun& run, int first_page);
+  // Returns how many leading pages of a run lie in frames of an earlier sequence.
+  int SharedPages(const PagedBatchSpec& spec, std::size_t sequence, std::size_t run) const;
 
   AttentionShape shape_;
   std::mt19937 random_;

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes one batch with every attention backend that this machine runs and compares the results
+// with the reference.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/paged_batch.h"
+#include "swiftkv/attention.h"
+
+namespace swiftkv {
+
+struct NamedBackend {
+  std::string name;  // "cpu/avx2"
+  std::unique_ptr<AttentionBackend> backend;
+};
+
+// Every row of the table but the reference, in each form that this machine runs.
+std::vector<NamedBackend> BackendsUnderTest();
+
+std::unique_ptr<AttentionBackend> ReferenceBackendUnderTest();
+
+struct AttentionOutcome {
+  std::vector<float> out;
+  std::vector<float> lse;
+  std::vector<std::vector<float>> scores;  // per sequence
+};
+
+// Computes out, lse and scores; what Attend returns is expected to be OK.
+AttentionOutcome Compute(const AttentionBackend& backend, PagedBatch* paged, int num_threads);
+
+// Expects each value to be within `bound` of the expected one, absolute, and relative above 1. NaN
+// is far from everything; equal infinities are near.
+void ExpectNear(const std::string& what, const std::vector<float>& actual,
+                const std::vector<float>& expected, float bound);
+
+// Compares out, lse and scores of all backends with the reference on one batch.
+void ExpectAllAgree(const std::string& what, const PagedBatchSpec& spec, float bound = 2e-5F);
+
+// Returns whether every backend under test computes pages of the format.
+bool ServedByAll(const AttentionShape& shape, const PageFormat& format);
+
+AttentionShape ShapeOf(int head_dim, int kv_heads, int group);
+
+// A sequence of one dense run.
+SequenceSpec Dense(int num_tokens, int num_rows, const std::string& key_format = "f16",
+                   const std::string& value_format = "f16");
+
+}  // namespace swiftkv
