@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "tools/bench_command.h"
 #include "tools/exit_status.h"
 #include "tools/failure_report.h"
 #include "tools/inspect_command.h"
@@ -27,8 +28,9 @@ struct Subcommand {
   int (*run)(std::span<const char* const> arguments);
 };
 
-constexpr std::array<Subcommand, 2> kSubcommands = {{
+constexpr std::array<Subcommand, 3> kSubcommands = {{
     {"run", "answer a prompt or chat, and tell what the KV cache cost", RunCommand},
+    {"bench", "measure kernels and models beside the machine's own speed", BenchCommand},
     {"inspect", "show what is in a GGUF file and whether it will run", InspectCommand},
 }};
 

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tools/bench_attention_options.h"
 #include "tools/flag_values.h"
 #include "tools/run_options.h"
 
@@ -28,9 +29,17 @@ std::string Escaped(const std::string& text) {
 
 class DocumentVisitor {
  public:
+  // Adds the options of a subcommand.
+  template <typename Options>
+  void Command(const char* name) {
+    text_ += fmt::format("\n## `swiftkv {}`\n", name);
+    Options options;
+    VisitOptions(*this, options);
+  }
+
   void Group(const char* name) {
     text_ +=
-        fmt::format("\n## {}\n\n| flag | default | key | meaning |\n|---|---|---|---|\n", name);
+        fmt::format("\n### {}\n\n| flag | default | key | meaning |\n|---|---|---|---|\n", name);
   }
 
   template <typename T>
@@ -53,15 +62,15 @@ class DocumentVisitor {
 
  private:
   std::string text_ =
-      "# Options of `swiftkv run`\n\n"
+      "# Options\n\n"
       "Made from the options themselves by tests/tools/option_document_test.cpp; do not edit.\n"
-      "`--verbose` logs all of them at start, under their keys.\n";
+      "With `--verbose` a subcommand logs all of its own at start, under their keys.\n";
 };
 
 TEST(OptionDocumentTest, ListsEveryOptionAsTheProgramHasIt) {
-  RunOptions options;
   DocumentVisitor visitor;
-  VisitOptions(visitor, options);
+  visitor.Command<RunOptions>("run");
+  visitor.Command<BenchAttentionOptions>("bench attention");
   if (std::getenv("SWIFTKV_UPDATE_DOCS") != nullptr) std::ofstream(kDocument) << visitor.text();
   std::ifstream file(kDocument);
   std::stringstream document;

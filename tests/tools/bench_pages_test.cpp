@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests the pages of a bench: that bytes and operations are what a plain count of them gives.
+#include "tools/bench_pages.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "formats/page_format_table.h"
+#include "tools/bench_attention_passes.h"
+
+namespace swiftkv {
+namespace {
+
+BenchPagesSpec SpecOf(const PageFormat& format) {
+  BenchPagesSpec spec;
+  spec.shape = {.num_heads = 6, .num_kv_heads = 3, .head_dim = 64, .scale = 0.125F};
+  spec.format = format;
+  spec.layers = 2;
+  spec.turns = 3;
+  spec.batch = 4;
+  spec.context = 150;
+  return spec;
+}
+
+// Walks every page of every call as a kernel would.
+template <typename Visit>
+void VisitPages(BenchPages* pages, Visit visit) {
+  for (int turn = 0; turn < pages->spec().turns; ++turn) {
+    for (int layer = 0; layer < pages->spec().layers; ++layer) {
+      const AttentionBatch batch = pages->batch(turn, layer);
+      for (const AttentionSequence& sequence : batch.sequences) {
+        for (const PageRun& run : sequence.runs) {
+          for (int page = 0; page < run.num_pages; ++page) {
+            for (int head = run.first_head; head < run.end_head; ++head) {
+              visit(run.Page(page, head));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(BenchPagesTest, BytesReadAreThePagesVisitedTimesTheirSizeInEveryFormat) {
+  for (const NamedPageFormat& row : AllPageFormats()) {
+    for (const int shared : {0, 96}) {
+      SCOPED_TRACE(std::string(row.name) + ", shared " + std::to_string(shared));
+      BenchPagesSpec spec = SpecOf(row.format);
+      spec.shared_tokens = shared;
+      BenchArena arena(/*huge_pages=*/false);
+      const auto pages = BenchPages::Make(spec, &arena);
+      ASSERT_TRUE(pages.ok()) << pages.status().message();
+      const std::size_t page_bytes = PageLayout::For(row.format, 64).bytes;
+      std::set<const std::byte*> distinct;
+      std::uint64_t visits = 0;
+      VisitPages(pages->get(), [&](const std::byte* page) {
+        EXPECT_GE(page, arena.data());
+        EXPECT_LE(page + page_bytes, arena.data() + arena.bytes());
+        distinct.insert(page);
+        ++visits;
+      });
+      const BenchWork& work = (*pages)->work();
+      EXPECT_EQ(work.page_bytes, page_bytes);
+      EXPECT_EQ(work.pages, distinct.size());
+      EXPECT_EQ(work.visits, visits);
+      EXPECT_EQ(work.distinct_bytes, distinct.size() * page_bytes);
+      // Pages never overlap.
+      const std::byte* end = arena.data();
+      for (const std::byte* page : distinct) {
+        EXPECT_GE(page, end);
+        end = page + page_bytes;
+      }
+    }
+  }
+}
+
+TEST(BenchPagesTest, ATurnsSequencesShareTheirFirstPagesAndNoOthers) {
+  BenchPagesSpec spec = SpecOf(*FindPageFormat("f16"));
+  spec.shared_tokens = 96;
+  BenchArena arena(/*huge_pages=*/false);
+  const auto pages = BenchPages::Make(spec, &arena).value();
+  for (int layer = 0; layer < spec.layers; ++layer) {
+    const AttentionBatch batch = pages->batch(1, layer);
+    const PageRun& first = batch.sequences[0].runs[0];
+    const PageRun& last = batch.sequences[3].runs[0];
+    EXPECT_EQ(first.num_tokens, 150);
+    for (int page = 0; page < first.num_pages; ++page) {
+      EXPECT_EQ(first.Page(page, 2) == last.Page(page, 2), page < 6) << page;
+    }
+  }
+  EXPECT_NE(pages->batch(0, 0).sequences[0].runs[0].Page(0, 0),
+            pages->batch(1, 0).sequences[0].runs[0].Page(0, 0));
+}
+
+TEST(BenchPagesTest, OperationsAreFourForEachVisibleSlotHeadAndChannel) {
+  BenchPagesSpec spec = SpecOf(*FindPageFormat("f16"));
+  spec.queries = 37;
+  double pairs = 0;
+  for (int position = spec.context - spec.queries; position < spec.context; ++position) {
+    for (int slot = 0; slot <= position; ++slot) ++pairs;
+  }
+  const BenchWork work = WorkOf(spec);
+  EXPECT_EQ(work.calls, 6);
+  EXPECT_EQ(work.flops, 4 * pairs * spec.batch * 6 * 64 * work.calls);
+}
+
+TEST(BenchPagesTest, FramesAreShuffled) {
+  BenchArena arena(/*huge_pages=*/false);
+  const auto pages = BenchPages::Make(SpecOf(*FindPageFormat("f16")), &arena).value();
+  int descents = 0;
+  const PageRun& run = pages->batch(0, 0).sequences[0].runs[0];
+  for (int page = 1; page < run.num_pages; ++page) {
+    if (run.frames[page] < run.frames[page - 1]) ++descents;
+  }
+  EXPECT_GT(descents, 0);
+}
+
+TEST(BenchPagesTest, AnArenaKeepsItsMemoryAndGrows) {
+  BenchArena arena(/*huge_pages=*/true);
+  ASSERT_TRUE(arena.Ensure(1 << 20).ok());
+  const std::byte* const data = arena.data();
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(data) % (2U << 20), 0U);
+  ASSERT_TRUE(arena.Ensure(1 << 10).ok());
+  EXPECT_EQ(arena.data(), data);
+  EXPECT_EQ(arena.bytes(), 1U << 20);
+  ASSERT_TRUE(arena.Ensure(3 << 20).ok());
+  EXPECT_EQ(arena.bytes(), 3U << 20);
+  const Status status = arena.Ensure(std::size_t{1} << 50);
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(status.message(), testing::HasSubstr("--megabytes"));
+}
+
+TEST(RawPassTest, ReadsEveryPageOnceWhateverTheNumberOfThreads) {
+  BenchArena arena(/*huge_pages=*/false);
+  const auto pages = BenchPages::Make(SpecOf(*FindPageFormat("bf16")), &arena).value();
+  for (const int threads : {1, 2, 3}) {
+    const RawPass raw(*PortableProbes(), pages.get(), threads);
+    EXPECT_EQ(raw.num_pages(), pages->work().pages);
+  }
+}
+
+TEST(KernelPassTest, PutsOutWhatAttendingOneCallPutsOut) {
+  BenchPagesSpec spec = SpecOf(*FindPageFormat("f16"));
+  spec.turns = 1;
+  spec.layers = 1;
+  spec.context = 1500;  // cut into chunks, so that there is something to merge
+  BenchArena arena(/*huge_pages=*/false);
+  const auto pages = BenchPages::Make(spec, &arena).value();
+  const AttentionBatch batch = pages->batch(0, 0);
+  const std::size_t count = static_cast<std::size_t>(spec.batch) * 6 * 64;
+
+  const auto reference = MakeAttentionBackend("reference", "auto").value();
+  ASSERT_TRUE(Attend(*reference, batch, 1).ok());
+  const std::vector<float> expected(batch.out, batch.out + count);
+  std::fill(batch.out, batch.out + count, 0.0F);
+
+  const auto backend = MakeAttentionBackend("cpu", "auto").value();
+  const auto kernel = KernelPass::Make(backend.get(), pages.get()).value();
+  ThreadTeam team(2);
+  TimePass(std::cref(*kernel), &team);
+  for (std::size_t i = 0; i < count; ++i) EXPECT_NEAR(batch.out[i], expected[i], 1e-4);
+}
+
+}  // namespace
+}  // namespace swiftkv
