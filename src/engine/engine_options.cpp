@@ -6,6 +6,7 @@
 
 #include "base/status_macros.h"
 #include "formats/codec_table.h"
+#include "formats/page_format_table.h"
 #include "swiftkv/attention.h"
 
 namespace swiftkv {
@@ -16,21 +17,35 @@ void AppendName(const char* name, std::string* names) {
   *names += name;
 }
 
-Status CheckFormat(const std::string& name, Quality* grade) {
-  if (name == "auto") {
-    return Status::Unsupported(fmt::format(
-        "a KV format must be chosen by name, because choosing it by measured loss is not built "
-        "yet; formats: {}; got auto",
-        FormatNames()));
-  }
-  SKV_ASSIGN_OR_RETURN(const PageCodec* codec, FindCodec(name));
-  *grade = Worse(*grade, codec->info().quality);
-  return Status::Ok();
+Status Unknown(const std::string& accepts, const std::string& text) {
+  return Status::InvalidArgument(fmt::format("{}; got \"{}\"", accepts, text));
+}
+
+Result<const PageCodec*> FindPlaneFormat(const std::string& name) {
+  const Result<const PageCodec*> codec = FindCodec(name);
+  if (codec.ok()) return codec;
+  return Unknown("the format of one plane is one of " + PlaneFormatChoices(), name);
+}
+
+Status CheckGrade(const PageFormat& format, Quality ceiling) {
+  const Quality grade = PageFormatQuality(format);
+  if (Serves(grade, ceiling)) return Status::Ok();
+  return Status::InvalidArgument(fmt::format(
+      "a cache in {} is graded {}, which --quality {} does not allow; allow {} or choose f16",
+      PageFormatName(format), QualityName(grade), QualityName(ceiling), QualityName(grade)));
 }
 
 }  // namespace
 
-std::string FormatNames() {
+std::string NamedPageFormats() {
+  std::string names;
+  for (const NamedPageFormat& row : AllPageFormats()) AppendName(row.name, &names);
+  return names;
+}
+
+std::string PageFormatChoices() { return NamedPageFormats() + ", " + kAutomaticFormat; }
+
+std::string PlaneFormatChoices() {
   std::string names;
   for (const PageCodec* codec : AllCodecs()) AppendName(codec->info().name, &names);
   return names;
@@ -42,26 +57,45 @@ std::string AttentionBackendNames() {
   return names;
 }
 
-const std::string& KeyFormatOf(const CacheOptions& options) {
-  return options.key_format.empty() ? options.format : options.key_format;
+Result<PageFormat> ParsePageFormat(const std::string& text) {
+  const Result<PageFormat> named = FindPageFormat(text);
+  if (named.ok()) return named;
+  const std::size_t slash = text.find('/');
+  PageFormat format;
+  if (slash != std::string::npos) {
+    SKV_ASSIGN_OR_RETURN(format.key, FindPlaneFormat(text.substr(0, slash)));
+    SKV_ASSIGN_OR_RETURN(format.value, FindPlaneFormat(text.substr(slash + 1)));
+    return format;
+  }
+  return Unknown("a page format is KEYS/VALUES or one of " + NamedPageFormats(), text);
 }
 
-const std::string& ValueFormatOf(const CacheOptions& options) {
-  return options.value_format.empty() ? options.format : options.value_format;
+bool WantsAutomaticFormat(const CacheOptions& options) {
+  return options.format == kAutomaticFormat && options.key_format.empty() &&
+         options.value_format.empty();
+}
+
+Result<PageFormat> PageFormatOf(const CacheOptions& options) {
+  if (options.format == kAutomaticFormat) {
+    return Status::InvalidArgument(
+        "calibration chooses the formats of both planes; give --kv-k and --kv-v without --kv auto");
+  }
+  const Result<PageFormat> named = FindPageFormat(options.format);
+  if (!named.ok()) return Unknown("--kv accepts " + PageFormatChoices(), options.format);
+  PageFormat format = *named;
+  if (!options.key_format.empty()) {
+    SKV_ASSIGN_OR_RETURN(format.key, FindPlaneFormat(options.key_format));
+  }
+  if (!options.value_format.empty()) {
+    SKV_ASSIGN_OR_RETURN(format.value, FindPlaneFormat(options.value_format));
+  }
+  return format;
 }
 
 Status ValidateCacheOptions(const CacheOptions& options) {
-  Quality grade = Quality::kExact;
-  SKV_RETURN_IF_ERROR(CheckFormat(KeyFormatOf(options), &grade));
-  SKV_RETURN_IF_ERROR(CheckFormat(ValueFormatOf(options), &grade));
-  if (options.quality && !Serves(grade, *options.quality)) {
-    return Status::InvalidArgument(
-        fmt::format("a cache with keys in {} and values in {} is graded {}, which quality {} does "
-                    "not allow; allow {} or choose f16",
-                    KeyFormatOf(options), ValueFormatOf(options), QualityName(grade),
-                    QualityName(*options.quality), QualityName(grade)));
-  }
-  return Status::Ok();
+  if (WantsAutomaticFormat(options)) return Status::Ok();
+  SKV_ASSIGN_OR_RETURN(const PageFormat format, PageFormatOf(options));
+  return options.quality ? CheckGrade(format, *options.quality) : Status::Ok();
 }
 
 }  // namespace swiftkv

@@ -9,36 +9,46 @@
 
 #include "engine/option_field.h"
 #include "model/language_model.h"
+#include "swiftkv/page_layout.h"
 #include "swiftkv/quality.h"
 #include "swiftkv/status.h"
 
 namespace swiftkv {
 
-// Return the names of the table's rows, "f16, bf16, f32".
-std::string FormatNames();
+// The word that leaves the choice of a format to calibration.
+inline constexpr const char* kAutomaticFormat = "auto";
+
+// Return what flags accept, with commas between: the named pairs, alone and with `auto`; the single
+// formats; the attention backends.
+std::string NamedPageFormats();
+std::string PageFormatChoices();
+std::string PlaneFormatChoices();
 std::string AttentionBackendNames();
 
 struct CacheOptions {
-  std::string format = "f16";      // of both planes of a page; a name of the format table
-  std::string key_format;          // empty: as `format`
-  std::string value_format;        // empty: as `format`
+  std::string format = "f16";      // of both planes of a page: a named pair, or kAutomaticFormat
+  std::string key_format;          // a single format; empty: as `format`
+  std::string value_format;        // likewise
   MemoryLimit memory;              // hard bound on pages and their metadata
   std::optional<Quality> quality;  // ceiling; none: what the formats give
+  bool force = false;              // even a format that ruins the model's replies
 };
 
 struct GenerationOptions {
   int max_tokens = -1;  // of one reply; -1: until the reply ends or the context is full
 };
 
+// The parts of ModelOptions, for subcommands that have no use for all of them.
 template <typename Visitor>
-void VisitOptions(Visitor&& visit, ModelOptions& options) {
+void VisitModelPath(Visitor&& visit, ModelOptions& options) {
   visit(OptionField{"-m,--model", "model", "FILE",
                     "GGUF model; of a split model the first file (default: $SWIFTKV_MODEL, else "
                     "the model that the set-up fetched)"},
         options.path);
-  visit(OptionField{"-c,--context", "context", "TOKENS",
-                    "Longest context of a sequence; 0: the model's maximum; reserves nothing"},
-        options.context);
+}
+
+template <typename Visitor>
+void VisitComputing(Visitor&& visit, ModelOptions& options) {
   visit(OptionField{"-t,--threads", "threads", "N",
                     "Threads that compute; 0: the cores that this process may use", 0, 1024},
         options.threads);
@@ -62,16 +72,34 @@ void VisitOptions(Visitor&& visit, ModelOptions& options) {
 }
 
 template <typename Visitor>
+void VisitOptions(Visitor&& visit, ModelOptions& options) {
+  VisitModelPath(visit, options);
+  visit(OptionField{"-c,--context", "context", "TOKENS",
+                    "Longest context of a sequence; 0: the model's maximum; reserves nothing"},
+        options.context);
+  VisitComputing(visit, options);
+}
+
+template <typename Visitor>
 void VisitOptions(Visitor&& visit, CacheOptions& options) {
   visit(OptionField{.flags = "--kv",
                     .key = "kv",
                     .placeholder = "FORMAT",
-                    .help = "Format of the cache's pages",
-                    .choices = FormatNames},
+                    .help = "Format of the cache's pages (auto: the smallest that calibration "
+                            "finds good on this model)",
+                    .choices = PageFormatChoices},
         options.format);
-  visit(OptionField{"--kv-k", "kv_k", "FORMAT", "Format of keys, where it differs from --kv"},
+  visit(OptionField{.flags = "--kv-k",
+                    .key = "kv_k",
+                    .placeholder = "FORMAT",
+                    .help = "Format of keys, where it differs from --kv",
+                    .choices = PlaneFormatChoices},
         options.key_format);
-  visit(OptionField{"--kv-v", "kv_v", "FORMAT", "Format of values, where it differs from --kv"},
+  visit(OptionField{.flags = "--kv-v",
+                    .key = "kv_v",
+                    .placeholder = "FORMAT",
+                    .help = "Format of values, where it differs from --kv",
+                    .choices = PlaneFormatChoices},
         options.value_format);
   visit(OptionField{"--kv-memory", "kv_memory", "SIZE",
                     "Hard bound on the cache's memory, e.g. 512MiB; auto: what the machine or "
@@ -81,6 +109,9 @@ void VisitOptions(Visitor&& visit, CacheOptions& options) {
                     "Worst grade that the cache may have: exact, near or any (default: that of "
                     "the format)"},
         options.quality);
+  visit(OptionField{"--force", "force", "",
+                    "Use a format even where calibration found that it ruins this model"},
+        options.force);
 }
 
 template <typename Visitor>
@@ -90,12 +121,19 @@ void VisitOptions(Visitor&& visit, GenerationOptions& options) {
         options.max_tokens);
 }
 
-// The formats after defaults are filled in.
-const std::string& KeyFormatOf(const CacheOptions& options);
-const std::string& ValueFormatOf(const CacheOptions& options);
+// Reads a format as people write it: a named pair, or "key/value" of two single formats. Errors:
+// InvalidArgument with what is accepted.
+Result<PageFormat> ParsePageFormat(const std::string& text);
 
-// Checks formats and their grade against the ceiling. Errors: InvalidArgument or Unsupported, with
-// what is accepted.
+// Whether calibration chooses the format.
+bool WantsAutomaticFormat(const CacheOptions& options);
+
+// Returns both planes' formats, defaults and overrides filled in. Errors: InvalidArgument for an
+// unknown name, with what is accepted, and where calibration has yet to choose.
+Result<PageFormat> PageFormatOf(const CacheOptions& options);
+
+// Checks formats and their grade against the ceiling. Errors: InvalidArgument with what is
+// accepted.
 Status ValidateCacheOptions(const CacheOptions& options);
 
 }  // namespace swiftkv

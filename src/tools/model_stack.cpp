@@ -46,8 +46,9 @@ Result<ModelStack> LoadModelStack(const RunOptions& options, const ProgressCallb
 
   KvCacheOptions cache_options;
   cache_options.layers = stack.model->layer_shapes();
-  cache_options.key_format = KeyFormatOf(options.cache);
-  cache_options.value_format = ValueFormatOf(options.cache);
+  SKV_ASSIGN_OR_RETURN(const PageFormat format, PageFormatOf(options.cache));
+  cache_options.key_format = format.key->info().name;
+  cache_options.value_format = format.value->info().name;
   SKV_ASSIGN_OR_RETURN(cache_options.memory_bytes,
                        ResolveKvBytes(options.cache.memory, stack.model->memory()));
   SKV_ASSIGN_OR_RETURN(KvFootprint footprint,

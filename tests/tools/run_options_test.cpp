@@ -61,7 +61,7 @@ TEST(RunOptionsTest, EveryFlagReachesItsField) {
              "--kv-v",      "bf16",        "--quality",    "near",     "--system",     "Be brief.",
              "--json",      "--no-repack", "--isa",        "portable", "--attention",  "reference",
              "--top-k",     "5",           "--logit-bias", "1=2",      "--logit-bias", "3=-inf",
-             "--chunk",     "17"});
+             "--chunk",     "17",          "--force"});
   ASSERT_TRUE(options.ok()) << options.status().message();
   EXPECT_EQ(options->model.path, "x.gguf");
   EXPECT_EQ(options->model.context, 4096);
@@ -71,8 +71,8 @@ TEST(RunOptionsTest, EveryFlagReachesItsField) {
   EXPECT_EQ(options->model.attention_backend, "reference");
   EXPECT_FALSE(options->model.use_repacked_weights);
   EXPECT_EQ(options->cache.memory, (MemoryLimit{.automatic = false, .bytes = 64U << 20}));
-  EXPECT_EQ(KeyFormatOf(options->cache), "f32");
-  EXPECT_EQ(ValueFormatOf(options->cache), "bf16");
+  EXPECT_EQ(PageFormatName(PageFormatOf(options->cache).value()), "f32/bf16");
+  EXPECT_TRUE(options->cache.force);
   EXPECT_EQ(options->cache.quality, Quality::kNear);
   EXPECT_EQ(options->prompt.text, "-hello");
   EXPECT_EQ(options->prompt.system, "Be brief.");
@@ -153,28 +153,30 @@ TEST_P(BadRunOptionsTest, IsRefusedInOneSentenceBeforeAnythingIsLoaded) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, BadRunOptionsTest,
-    testing::Values(
-        BadCommandLine{{"--bogus"}, "\"--bogus\""}, BadCommandLine{{"-Z"}, "\"-Z\""},
-        BadCommandLine{{"hello"}, "unexpected argument"},
-        BadCommandLine{{"-c"}, "a value must follow --context"},
-        BadCommandLine{{"-c", "many"}, "--context accepts"},
-        BadCommandLine{{"-c", "-1"}, "--context accepts"},
-        BadCommandLine{{"-n", "-2"}, "--max-tokens accepts"},
-        BadCommandLine{{"-t", "5000"}, "--threads accepts"},
-        BadCommandLine{{"--chunk", "0"}, "--chunk accepts"},
-        BadCommandLine{{"--temp", "hot"}, "--temp accepts"},
-        BadCommandLine{{"--seed", "x"}, "--seed accepts"}, BadCommandLine{{"--kv", "int3"}, "f16"},
-        BadCommandLine{{"--kv", "auto"}, "f16"}, BadCommandLine{{"--kv-k", "q8_0"}, "q8_0"},
-        BadCommandLine{{"--kv-memory", "lots"}, "--kv-memory accepts"},
-        BadCommandLine{{"--kv-memory", "0"}, "--kv-memory accepts"},
-        BadCommandLine{{"--quality", "good"}, "--quality accepts"},
-        BadCommandLine{{"--kv", "bf16", "--quality", "exact"}, "near"},
-        BadCommandLine{{"--isa", "sse1"}, "sse1"}, BadCommandLine{{"--attention", "gpu"}, "gpu"},
-        BadCommandLine{{"-p", "a", "-f", "b"}, "-p and -f"},
-        BadCommandLine{{"--raw", "-i"}, "--raw"},
-        BadCommandLine{{"--raw", "--system", "x"}, "--raw"},
-        BadCommandLine{{"--grammar", "x", "--json-schema", "{}"}, "grammar"},
-        BadCommandLine{{"--json=maybe"}, "json"}));
+    testing::Values(BadCommandLine{{"--bogus"}, "\"--bogus\""}, BadCommandLine{{"-Z"}, "\"-Z\""},
+                    BadCommandLine{{"hello"}, "unexpected argument"},
+                    BadCommandLine{{"-c"}, "a value must follow --context"},
+                    BadCommandLine{{"-c", "many"}, "--context accepts"},
+                    BadCommandLine{{"-c", "-1"}, "--context accepts"},
+                    BadCommandLine{{"-n", "-2"}, "--max-tokens accepts"},
+                    BadCommandLine{{"-t", "5000"}, "--threads accepts"},
+                    BadCommandLine{{"--chunk", "0"}, "--chunk accepts"},
+                    BadCommandLine{{"--temp", "hot"}, "--temp accepts"},
+                    BadCommandLine{{"--seed", "x"}, "--seed accepts"},
+                    BadCommandLine{{"--kv", "int3"}, "f16"},
+                    BadCommandLine{{"--kv", "auto", "--kv-k", "int8"}, "--kv auto"},
+                    BadCommandLine{{"--kv-k", "q8_0"}, "q8_0"},
+                    BadCommandLine{{"--kv-memory", "lots"}, "--kv-memory accepts"},
+                    BadCommandLine{{"--kv-memory", "0"}, "--kv-memory accepts"},
+                    BadCommandLine{{"--quality", "good"}, "--quality accepts"},
+                    BadCommandLine{{"--kv", "bf16", "--quality", "exact"}, "near"},
+                    BadCommandLine{{"--isa", "sse1"}, "sse1"},
+                    BadCommandLine{{"--attention", "gpu"}, "gpu"},
+                    BadCommandLine{{"-p", "a", "-f", "b"}, "-p and -f"},
+                    BadCommandLine{{"--raw", "-i"}, "--raw"},
+                    BadCommandLine{{"--raw", "--system", "x"}, "--raw"},
+                    BadCommandLine{{"--grammar", "x", "--json-schema", "{}"}, "grammar"},
+                    BadCommandLine{{"--json=maybe"}, "json"}));
 
 }  // namespace
 }  // namespace swiftkv
