@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "tools/bench_command.h"
+#include "tools/eval_command.h"
 #include "tools/exit_status.h"
 #include "tools/failure_report.h"
 #include "tools/inspect_command.h"
@@ -28,8 +29,9 @@ struct Subcommand {
   int (*run)(std::span<const char* const> arguments);
 };
 
-constexpr std::array<Subcommand, 3> kSubcommands = {{
+constexpr std::array<Subcommand, 4> kSubcommands = {{
     {"run", "answer a prompt or chat, and tell what the KV cache cost", RunCommand},
+    {"eval", "measure what page formats lose on a model", EvalCommand},
     {"bench", "measure kernels and models beside the machine's own speed", BenchCommand},
     {"inspect", "show what is in a GGUF file and whether it will run", InspectCommand},
 }};

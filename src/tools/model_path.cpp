@@ -33,6 +33,11 @@ std::string CacheDirectory(const Environment& environment) {
   return home.empty() ? "" : home + "/.cache/swiftkv";
 }
 
+std::string TemporaryFolder(const Environment& environment) {
+  const std::string chosen = Value(environment, "TMPDIR");
+  return chosen.empty() ? "/tmp" : chosen;
+}
+
 Result<std::string> ResolveModelPath(const std::string& given, const Environment& environment) {
   if (!given.empty()) return given;
   const std::string chosen = Value(environment, "SWIFTKV_MODEL");

@@ -3,7 +3,6 @@
 #include "tools/run_command.h"
 
 #include <fmt/format.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <utility>
@@ -18,6 +17,7 @@
 #include "tools/interrupt.h"
 #include "tools/model_stack.h"
 #include "tools/options_json.h"
+#include "tools/process_log.h"
 #include "tools/progress_line.h"
 #include "tools/prompt_source.h"
 #include "tools/reply_turn.h"
@@ -26,12 +26,6 @@
 
 namespace swiftkv {
 namespace {
-
-void StartLog(bool verbose) {
-  spdlog::set_default_logger(spdlog::stderr_color_mt("swiftkv"));
-  spdlog::set_pattern("[%H:%M:%S.%e] %v");
-  spdlog::set_level(verbose ? spdlog::level::info : spdlog::level::off);
-}
 
 void LogOptions(RunOptions options) {
   JsonVisitor visitor;

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "tools/bench_attention_options.h"
+#include "tools/eval_options.h"
 #include "tools/flag_values.h"
 #include "tools/run_options.h"
 
@@ -70,6 +71,7 @@ class DocumentVisitor {
 TEST(OptionDocumentTest, ListsEveryOptionAsTheProgramHasIt) {
   DocumentVisitor visitor;
   visitor.Command<RunOptions>("run");
+  visitor.Command<EvalOptions>("eval");
   visitor.Command<BenchAttentionOptions>("bench attention");
   if (std::getenv("SWIFTKV_UPDATE_DOCS") != nullptr) std::ofstream(kDocument) << visitor.text();
   std::ifstream file(kDocument);

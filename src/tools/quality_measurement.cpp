@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads a model with the weights that suit measuring, and measures.
+#include "tools/quality_measurement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "base/byte_size.h"
+#include "base/process_memory.h"
+#include "base/status_macros.h"
+#include "model/f16_weights.h"
+#include "model/fingerprint.h"
+#include "model/gguf_file.h"
+#include "model/thread_count.h"
+#include "model/vocabulary.h"
+
+namespace swiftkv {
+namespace {
+
+// The weights to load, and the temporary file that they may lie in.
+struct ChosenWeights {
+  std::string path;
+  MeasuredWeights mode = MeasuredWeights::kF16;
+  std::string reason;  // why not F16
+  std::unique_ptr<F16Weights> rewritten;
+};
+
+// Says why F16 weights do not fit; empty where they do. Twice the file in memory: pages of the file
+// (which may lie in memory themselves) and the copy in a layout for this CPU.
+Result<std::string> WhyF16DoesNotFit(const GgufFile& file, const std::string& folder) {
+  const std::uint64_t needed = F16FileBytes(file);
+  SKV_ASSIGN_OR_RETURN(const std::uint64_t memory, AvailableBytes());
+  if (memory < 2 * needed) {
+    return fmt::format("F16 weights need {} of memory, and {} are left", FormatByteSize(2 * needed),
+                       FormatByteSize(memory));
+  }
+  const Result<std::uint64_t> room = FreeBytesIn(folder);
+  if (!room.ok()) return room.status().message();
+  if (*room < needed) {
+    return fmt::format("F16 weights need {} in {}, which has room for {}", FormatByteSize(needed),
+                       folder, FormatByteSize(*room));
+  }
+  return std::string();
+}
+
+Result<ChosenWeights> ChooseWeights(const MeasurementTask& task, const GgufFile& file) {
+  ChosenWeights chosen;
+  chosen.path = task.model.path;
+  if (HasUnroundedWeights(file)) return chosen;
+  if (task.weights == MeasuredWeights::kAsIs) {
+    chosen.mode = MeasuredWeights::kAsIs;
+    return chosen;
+  }
+  if (!task.weights) {
+    SKV_ASSIGN_OR_RETURN(chosen.reason, WhyF16DoesNotFit(file, task.temporary_folder));
+    if (!chosen.reason.empty()) {
+      chosen.mode = MeasuredWeights::kAsIs;
+      return chosen;
+    }
+  }
+  const int threads = task.model.threads > 0 ? task.model.threads : AvailableCores();
+  Result<std::unique_ptr<F16Weights>> rewritten =
+      F16Weights::Write(file, task.temporary_folder, threads);
+  if (rewritten.ok()) {
+    chosen.rewritten = std::move(*rewritten);
+    chosen.path = chosen.rewritten->path();
+    return chosen;
+  }
+  if (task.weights) return rewritten.status();
+  chosen.mode = MeasuredWeights::kAsIs;
+  chosen.reason = rewritten.status().message();
+  return chosen;
+}
+
+}  // namespace
+
+double NoiseFloorOf(const QualityReport& report) {
+  for (const FormatQuality& row : report.rows) {
+    if (row.format == "f16") return row.loss.mean_kld;
+  }
+  return 0;
+}
+
+Calibration CalibrationOf(const Measurement& measurement, const std::string& text_sha256) {
+  Calibration calibration;
+  calibration.text_sha256 = text_sha256;
+  calibration.context = measurement.report.context;
+  calibration.chunk = measurement.report.chunk;
+  calibration.weights = measurement.weights;
+  calibration.noise_floor = NoiseFloorOf(measurement.report);
+  calibration.rows = measurement.report.rows;
+  return calibration;
+}
+
+Result<Measurement> MeasureQuality(const MeasurementTask& task, const StageCallback& progress,
+                                   const std::atomic<bool>* cancel) {
+  const auto at = [&progress](const char* stage) {
+    return [&progress, stage](double done) { return !progress || progress(stage, done); };
+  };
+  Measurement measurement;
+  SKV_ASSIGN_OR_RETURN(const std::unique_ptr<GgufFile> file, GgufFile::Open(task.model.path));
+  SKV_ASSIGN_OR_RETURN(measurement.fingerprint, ModelFingerprint(*file));
+  SKV_ASSIGN_OR_RETURN(const std::unique_ptr<Vocabulary> vocabulary,
+                       Vocabulary::Load(task.model.path));
+  if (!at("F16 weights")(0)) return Status::Cancelled("measuring was stopped");
+  SKV_ASSIGN_OR_RETURN(ChosenWeights weights, ChooseWeights(task, *file));
+  measurement.weights = weights.mode;
+  measurement.weights_reason = weights.reason;
+
+  ModelOptions options = task.model;
+  options.path = weights.path;
+  SKV_ASSIGN_OR_RETURN(const std::unique_ptr<LanguageModel> model,
+                       LanguageModel::Load(options, at("loading")));
+  weights.rewritten.reset();  // the model's mapping keeps the file's bytes
+  SKV_ASSIGN_OR_RETURN(const std::vector<TokenId> tokens, vocabulary->EncodeText(task.text));
+  QualityTask quality;
+  quality.tokens = tokens;
+  quality.bos = vocabulary->adds_bos() ? vocabulary->bos() : kNoToken;
+  quality.context = task.model.context > 0 ? task.model.context : kCalibrationContext;
+  quality.chunk = task.model.max_batch_rows;
+  quality.formats = task.formats;
+  SKV_ASSIGN_OR_RETURN(measurement.report,
+                       EvaluateQuality(model.get(), quality, at("measuring"), cancel));
+  return measurement;
+}
+
+}  // namespace swiftkv
