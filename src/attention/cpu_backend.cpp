@@ -21,21 +21,10 @@ const AttentionKernels* KernelsFor(Isa isa) {
       return Avx2Kernels();
     case Isa::kAvx512:
       return Avx512Kernels();
+    case Isa::kAvx512Vnni:
+      return Avx512VnniKernels();
   }
   return nullptr;
-}
-
-Status ServesFormat(const PageCodec& codec) {
-  switch (codec.info().id) {
-    case FormatId::kF32:
-    case FormatId::kF16:
-    case FormatId::kBf16:
-      return Status::Ok();
-    default:
-      break;
-  }
-  return Status::Unsupported(std::string("the cpu backend reads pages of f32, f16 and bf16, not ") +
-                             codec.info().name);
 }
 
 const WorkPlan& AsWorkPlan(const AttentionPlan& plan) { return static_cast<const WorkPlan&>(plan); }
@@ -54,8 +43,13 @@ Status CpuBackend::Serves(const AttentionShape& shape, const PageFormat& format)
     return Status::Unsupported("the cpu backend serves up to " + std::to_string(kMaxGroup) +
                                " query heads per kv head, not " + std::to_string(group));
   }
-  SKV_RETURN_IF_ERROR(ServesFormat(*format.key));
-  return ServesFormat(*format.value);
+  for (const PageCodec* codec : {format.key, format.value}) {
+    if (codec->info().rotated || static_cast<int>(codec->info().id) >= kNumKernelFormats) {
+      return Status::Unsupported(std::string("the cpu backend has no kernels for pages of ") +
+                                 codec->info().name);
+    }
+  }
+  return Status::Ok();
 }
 
 std::unique_ptr<AttentionPlan> CpuBackend::Plan(const AttentionBatch& batch) const {

@@ -14,7 +14,7 @@
 namespace swiftkv {
 
 inline constexpr BackendInfo kCpuBackendInfo = {
-    "cpu", "vector kernels for f32, f16 and bf16 pages: portable, avx2 or avx512"};
+    "cpu", "vector kernels for pages of every format, from portable code to AVX-512 VNNI"};
 
 class CpuBackend final : public AttentionBackend {
  public:

@@ -23,6 +23,14 @@ constexpr int BlockWidth() {
   return kVectors * 2 <= S::kAccumulators ? 2 : 1;
 }
 
+// Factors of the slots of a page: scales where the format has them.
+template <class S, class Reader>
+inline typename S::Vec PageScales(const std::uint16_t* scales) {
+  const auto halves = S::LoadHalves(reinterpret_cast<const std::byte*>(scales));
+  if constexpr (Reader::kFactor == 1) return halves;
+  return S::Mul(halves, S::Set(Reader::kFactor));
+}
+
 // Scores of kVectors query vectors against pages [page, page + kPages).
 template <class S, class Reader, int kVectors, int kPages>
 inline void DotBlock(const float* queries, int head_dim, const BatchPlanes& keys, int page,
@@ -35,25 +43,34 @@ inline void DotBlock(const float* queries, int head_dim, const BatchPlanes& keys
     for (int p = 0; p < kPages; ++p) sums[v][p] = S::Set(0.0F);
   }
   std::size_t offset = 0;
-  for (int channel = 0; channel < head_dim; channel += 2) {
+  for (int group = 0; group < head_dim / Reader::kKeyChannels; ++group) {
 #pragma GCC unroll 4
     for (int p = 0; p < kPages; ++p) {
-      const VecPair<S> pair = Reader::Keys(keys.now[page + p] + offset);
+      Vec channels[Reader::kKeyChannels];
+      Reader::LoadKeys(keys.now[page + p] + offset, channels);
       S::Prefetch(keys.ahead[page + p] + offset);
-      if constexpr (Reader::kKeyPairBytes > 64) S::Prefetch(keys.ahead[page + p] + offset + 64);
+      if constexpr (Reader::kKeyBytes > 64) S::Prefetch(keys.ahead[page + p] + offset + 64);
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) {
-        const float* query = queries + v * kRowStride + channel;
-        sums[v][p] = S::Fma(S::Set(query[0]), pair.even, sums[v][p]);
-        sums[v][p] = S::Fma(S::Set(query[1]), pair.odd, sums[v][p]);
+        const float* query = queries + v * kRowStride;
+#pragma GCC unroll 8
+        for (int i = 0; i < Reader::kKeyChannels; ++i) {
+          const float factor = query[KeyChannel<Reader>(group, i, head_dim)];
+          sums[v][p] = S::Fma(S::Set(factor), channels[i], sums[v][p]);
+        }
       }
     }
-    offset += Reader::kKeyPairBytes;
+    offset += Reader::kKeyBytes;
   }
-#pragma GCC unroll 8
-  for (int v = 0; v < kVectors; ++v) {
 #pragma GCC unroll 4
-    for (int p = 0; p < kPages; ++p) {
+  for (int p = 0; p < kPages; ++p) {
+    if constexpr (Reader::kScaled) {
+      const Vec scales = PageScales<S, Reader>(keys.scales[page + p]);
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) sums[v][p] = S::Mul(sums[v][p], scales);
+    }
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
       S::Store(scores + v * kBatchTokens + (page + p) * kPageTokens, sums[v][p]);
     }
   }
@@ -62,6 +79,10 @@ inline void DotBlock(const float* queries, int head_dim, const BatchPlanes& keys
 template <class S, class Reader, int kVectors>
 inline void DotVectors(const float* queries, int head_dim, const BatchPlanes& keys, float* scores) {
   constexpr int kPages = BlockWidth<S, kVectors>();
+  constexpr int kScaleLine = 64;  // directly before the plane
+  if constexpr (Reader::kScaled) {
+    for (int p = 0; p < keys.pages; ++p) S::Prefetch(keys.ahead[p] - kScaleLine);
+  }
   int page = 0;
   for (; page + kPages <= keys.pages; page += kPages) {
     DotBlock<S, Reader, kVectors, kPages>(queries, head_dim, keys, page, scores);
@@ -71,7 +92,24 @@ inline void DotVectors(const float* queries, int head_dim, const BatchPlanes& ke
   }
 }
 
-// out[v] += the weighted sum of one page's first `tokens` values, channels [channel, + 16 kVecs).
+// Adds one load of V, of whose tokens those from `count` on in the page were never written.
+template <class S, class Reader, int kVectors>
+inline void WeighTokens(const typename S::Vec (&values)[Reader::kValueTokens], int group, int count,
+                        const float* weights, typename S::Vec* sums, int sums_stride) {
+#pragma GCC unroll 8
+  for (int i = 0; i < Reader::kValueTokens; ++i) {
+    const int token = ValueToken<Reader>(group, i);
+    if (token >= count) continue;
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      typename S::Vec& sum = sums[v * sums_stride];
+      sum = S::Fma(S::Set(weights[v * kBatchTokens + token]), values[i], sum);
+    }
+  }
+}
+
+// out[v] += the weighted sum of the first `tokens` values of a batch, channels [channel, + 16
+// kVecs).
 template <class S, class Reader, int kVectors, int kVecs>
 inline void WeighBlock(const float* weights, int head_dim, const BatchPlanes& values, int tokens,
                        int channel, float* out) {
@@ -83,30 +121,21 @@ inline void WeighBlock(const float* weights, int head_dim, const BatchPlanes& va
     for (int i = 0; i < kVecs; ++i) sums[v][i] = S::Load(out + v * kRowStride + channel + i * 16);
   }
   for (int first = 0, page = 0; first < tokens; first += kPageTokens, ++page) {
-    const int count = tokens - first < kPageTokens ? tokens - first : kPageTokens;
-    const float* page_weights = weights + first;
-    for (int pair = 0; pair < count / 2; ++pair) {
-      Reader::template PrefetchValues<kVecs>(values.ahead[page], pair, channel, head_dim);
+    const int count = tokens - first;
+    for (int group = 0; group < kPageTokens / Reader::kValueTokens; ++group) {
+      if (ValueToken<Reader>(group, 0) >= count) break;
+      Reader::template PrefetchValues<kVecs>(values.ahead[page], group, channel, head_dim);
 #pragma GCC unroll 4
       for (int i = 0; i < kVecs; ++i) {
-        const VecPair<S> value = Reader::Values(values.now[page], pair, channel + i * 16, head_dim);
-#pragma GCC unroll 8
-        for (int v = 0; v < kVectors; ++v) {
-          const float* weight = page_weights + v * kBatchTokens + 2 * pair;
-          sums[v][i] = S::Fma(S::Set(weight[0]), value.even, sums[v][i]);
-          sums[v][i] = S::Fma(S::Set(weight[1]), value.odd, sums[v][i]);
+        Vec loaded[Reader::kValueTokens];
+        Reader::LoadValues(values.now[page], group, channel + i * 16, head_dim, loaded);
+        if (count >= kPageTokens) {
+          WeighTokens<S, Reader, kVectors>(loaded, group, kPageTokens, weights + first, &sums[0][i],
+                                           kVecs);
+        } else {
+          WeighTokens<S, Reader, kVectors>(loaded, group, count, weights + first, &sums[0][i],
+                                           kVecs);
         }
-      }
-    }
-    if (count % 2 == 0) continue;
-#pragma GCC unroll 4
-    for (int i = 0; i < kVecs; ++i) {  // the last token's partner was never written
-      const VecPair<S> value =
-          Reader::Values(values.now[page], count / 2, channel + i * 16, head_dim);
-#pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) {
-        const float* weight = page_weights + v * kBatchTokens + count - 1;
-        sums[v][i] = S::Fma(S::Set(weight[0]), value.even, sums[v][i]);
       }
     }
   }
@@ -117,10 +146,28 @@ inline void WeighBlock(const float* weights, int head_dim, const BatchPlanes& va
   }
 }
 
+// Multiplies weights by the scales of their slots; slots from `tokens` on are never read.
+template <class S, class Reader>
+inline void ScaleWeights(const float* weights, int vectors, const BatchPlanes& values,
+                         float* scaled) {
+  for (int page = 0; page < values.pages; ++page) {
+    const typename S::Vec scales = PageScales<S, Reader>(values.scales[page]);
+    for (int v = 0; v < vectors; ++v) {
+      const int slot = v * kBatchTokens + page * kPageTokens;
+      S::Store(scaled + slot, S::Mul(S::Load(weights + slot), scales));
+    }
+  }
+}
+
 template <class S, class Reader, int kVectors>
 inline void WeighVectors(const float* weights, int head_dim, const BatchPlanes& values, int tokens,
                          float* out) {
   constexpr int kVecs = BlockWidth<S, kVectors>();
+  alignas(64) float scaled[kVectors * kBatchTokens];
+  if constexpr (Reader::kScaled) {
+    ScaleWeights<S, Reader>(weights, kVectors, values, scaled);
+    weights = scaled;
+  }
   int channel = 0;
   for (; channel + kVecs * 16 <= head_dim; channel += kVecs * 16) {
     WeighBlock<S, Reader, kVectors, kVecs>(weights, head_dim, values, tokens, channel, out);
@@ -148,13 +195,14 @@ inline int NextBlock(int vectors) {
 
 // AttentionKernels::dot
 template <class S, class Reader>
-void Dot(const float* queries, int vectors, int head_dim, const BatchPlanes& keys, float* scores) {
-  while (vectors > 0) {
+void Dot(const QueryTile& queries, const BatchPlanes& keys, float* scores) {
+  const float* rows = queries.rows;
+  for (int vectors = queries.vectors; vectors > 0;) {
     const int count = NextBlock<S>(vectors);
     WithVectorCount<S::kMaxVectors>(count, [&]<int kVectors>() {
-      DotVectors<S, Reader, kVectors>(queries, head_dim, keys, scores);
+      DotVectors<S, Reader, kVectors>(rows, queries.head_dim, keys, scores);
     });
-    queries += count * kRowStride;
+    rows += count * kRowStride;
     scores += count * kBatchTokens;
     vectors -= count;
   }
@@ -162,12 +210,13 @@ void Dot(const float* queries, int vectors, int head_dim, const BatchPlanes& key
 
 // AttentionKernels::weigh
 template <class S, class Reader>
-void Weigh(const float* weights, int vectors, int head_dim, const BatchPlanes& values, int tokens,
-           float* out) {
-  while (vectors > 0) {
+void Weigh(const WeightedSum& sum, const BatchPlanes& values) {
+  const float* weights = sum.weights;
+  float* out = sum.out;
+  for (int vectors = sum.vectors; vectors > 0;) {
     const int count = NextBlock<S>(vectors);
     WithVectorCount<S::kMaxVectors>(count, [&]<int kVectors>() {
-      WeighVectors<S, Reader, kVectors>(weights, head_dim, values, tokens, out);
+      WeighVectors<S, Reader, kVectors>(weights, sum.head_dim, values, sum.tokens, out);
     });
     weights += count * kBatchTokens;
     out += count * kRowStride;

@@ -13,6 +13,13 @@
 //                                      also where the result would be subnormal if need be
 //     LoadHalves(p)                    16 f16
 //     LoadBrains(p, even, odd)         16 pairs of bf16
+//     LoadE4m3(p)                      16 codes as f16 of 1/256 the value
+//     LoadE4m3(p, first, second)       32 codes
+//     LoadE5m2(p), LoadE5m2(p, first, second)
+//     Bytes                            16 groups of 4 signed bytes
+//     LoadBiased(p)                    64 bytes less 128
+//     LoadLevels(p, low, high)         the levels (kInt4Levels) of 64 low and 64 high nibbles
+//     SpreadBytes(bytes, vecs)         byte i of every group as vecs[i], i from 0 to 3
 //     WhereInRange(p, lo, hi, a, b)    a in lanes where lo <= p[lane] <= hi, else b
 //     Prefetch(p)                      into the first cache
 #pragma once
@@ -24,20 +31,27 @@
 
 namespace swiftkv {
 
-template <class S>
-constexpr AttentionKernels MakeKernels(const char* isa) {
-  using F32 = F32Reader<S>;
-  using F16 = F16Reader<S>;
-  using Bf16 = Bf16Reader<S>;
+// The kernels of every format, in the order of FormatId.
+template <class S, class... Readers>
+constexpr AttentionKernels MakeKernelsOf(const char* isa) {
+  static_assert(sizeof...(Readers) == kNumKernelFormats);
   return {.isa = isa,
-          .dot = {Dot<S, F32>, Dot<S, F16>, Dot<S, Bf16>},
-          .weigh = {Weigh<S, F32>, Weigh<S, F16>, Weigh<S, Bf16>},
+          .prepare_queries = nullptr,
+          .dot = {Dot<S, Readers>...},
+          .weigh = {Weigh<S, Readers>...},
+          .tiles_stay_packed = {},
           .adjust_scores = AdjustScores<S>,
           .softmax_step = AdvanceSoftmax<S>,
-          .unpack_keys = {UnpackKeys<S, F32>, UnpackKeys<S, F16>, UnpackKeys<S, Bf16>},
-          .unpack_values = {UnpackValues<S, F32>, UnpackValues<S, F16>, UnpackValues<S, Bf16>},
+          .unpack_keys = {UnpackKeys<S, Readers>...},
+          .unpack_values = {UnpackValues<S, Readers>...},
           .multiply = Multiply<S>,
           .tally = Tally<S>};
+}
+
+template <class S>
+constexpr AttentionKernels MakeKernels(const char* isa) {
+  return MakeKernelsOf<S, F32Reader<S>, F16Reader<S>, Bf16Reader<S>, Fp8Reader<S, true>,
+                       Fp8Reader<S, false>, Int8Reader<S>, Int4Reader<S>>(isa);
 }
 
 }  // namespace swiftkv

@@ -22,14 +22,15 @@ inline constexpr int kMaxHeadDim = 256;
 // Floats between two rows of queries or sums of the few-rows kernels: a constant, so that addresses
 // need no register, and not a multiple of 4 KiB.
 inline constexpr int kRowStride = kMaxHeadDim + 16;
-inline constexpr int kNumKernelFormats = 3;  // FormatId f32, f16, bf16
+inline constexpr int kNumKernelFormats = 7;  // in the order of FormatId
 
 // One plane (K or V) of the pages of a batch.
 struct BatchPlanes {
   const std::byte* now[kBatchPages];
-  const std::byte* ahead[kBatchPages];  // to prefetch meanwhile; any address will do
-  int pages;                            // [1, 4]
-  int bytes;                            // of a plane
+  const std::byte* ahead[kBatchPages];       // to prefetch meanwhile; any address will do
+  const std::uint16_t* scales[kBatchPages];  // [16] f16; null where the format has none
+  int pages;                                 // [1, 4]
+  int bytes;                                 // of a plane
 };
 
 // A score in units of ln 2 times this is the score itself. Kernels see scaled queries, scores,
@@ -75,17 +76,41 @@ struct MatrixProduct {
   const BatchPlanes* planes;  // whose `ahead` is prefetched in even steps
 };
 
-struct AttentionKernels {
-  const char* isa;  // "portable", "avx2", "avx512"
+// Query vectors as 15-bit integers in two signed bytes, for the byte dot-product instructions:
+// query = scale (128 high + low).
+struct ByteQueries {
+  std::int8_t* limbs;  // [vectors, 2, kMaxHeadDim]: high, then low
+  float* scales;       // [vectors]
+  std::int32_t* sums;  // [vectors]: sum of 128 high + low over the channels
+};
 
-  // scores[v, slot] = dot(queries[v], K[slot]); queries [vectors, kRowStride], scores [vectors,
-  // 64].
-  void (*dot[kNumKernelFormats])(const float* queries, int vectors, int head_dim,
-                                 const BatchPlanes& keys, float* scores);
-  // out[v] += sum over the first `tokens` slots of weights[v, slot] V[slot]; weights [vectors, 64],
-  // out [vectors, kRowStride].
-  void (*weigh[kNumKernelFormats])(const float* weights, int vectors, int head_dim,
-                                   const BatchPlanes& values, int tokens, float* out);
+// The query vectors of a tile.
+struct QueryTile {
+  const float* rows;  // [vectors, kRowStride]
+  ByteQueries bytes;  // what prepare_queries wrote, where kernels have it
+  int vectors;
+  int head_dim;
+};
+
+// out[v] += sum over the first `tokens` slots of a batch of weights[v, slot] V[slot].
+struct WeightedSum {
+  const float* weights;  // [vectors, 64]
+  float* out;            // [vectors, kRowStride]
+  int vectors;
+  int head_dim;
+  int tokens;
+};
+
+struct AttentionKernels {
+  const char* isa;  // its name (base/cpu_features.h)
+
+  // Fills `bytes` from rows [vectors, kRowStride]; null where no kernel of the set reads them.
+  void (*prepare_queries)(const float* rows, int vectors, int head_dim, const ByteQueries& bytes);
+  // scores[v, slot] = dot(queries[v], K[slot]); scores [vectors, 64].
+  void (*dot[kNumKernelFormats])(const QueryTile& queries, const BatchPlanes& keys, float* scores);
+  void (*weigh[kNumKernelFormats])(const WeightedSum& sum, const BatchPlanes& values);
+  // Whether dot and weigh also serve many vectors better than unpacking does.
+  bool tiles_stay_packed[kNumKernelFormats];
 
   void (*adjust_scores)(const ScoreAdjustment& adjustment);
   void (*softmax_step)(const SoftmaxStep& step);
@@ -106,5 +131,6 @@ struct AttentionKernels {
 const AttentionKernels* PortableKernels();
 const AttentionKernels* Avx2Kernels();    // AVX2, FMA, F16C
 const AttentionKernels* Avx512Kernels();  // AVX-512 F, BW, DQ, VL
+const AttentionKernels* Avx512VnniKernels();
 
 }  // namespace swiftkv

@@ -8,6 +8,7 @@
 #include <immintrin.h>
 
 #include "attention/kernel_table.h"
+#include "formats/row_quantization.h"
 
 namespace swiftkv {
 namespace {
@@ -90,6 +91,61 @@ struct Avx2 {
              _mm256_castsi256_ps(_mm256_slli_epi32(high, 16))};
     *odd = {_mm256_castsi256_ps(_mm256_and_si256(low, top)),
             _mm256_castsi256_ps(_mm256_and_si256(high, top))};
+  }
+  // Codes as halves of 1/256 the value (E4M3) or of the value (E5M2).
+  static Vec ConvertHalves(__m256i halves) {
+    return {_mm256_cvtph_ps(_mm256_castsi256_si128(halves)),
+            _mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1))};
+  }
+  static __m256i LoadShifted(const std::byte* p) {
+    const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return _mm256_slli_epi16(_mm256_cvtepu8_epi16(codes), 8);
+  }
+  static Vec LoadE4m3(const std::byte* p) {
+    const __m256i sign_twice = _mm256_srai_epi16(LoadShifted(p), 1);
+    return ConvertHalves(
+        _mm256_and_si256(sign_twice, _mm256_set1_epi16(static_cast<short>(0xBFFF))));
+  }
+  static Vec LoadE5m2(const std::byte* p) { return ConvertHalves(LoadShifted(p)); }
+  static void LoadE4m3(const std::byte* p, Vec* first, Vec* second) {
+    *first = LoadE4m3(p);
+    *second = LoadE4m3(p + 16);
+  }
+  static void LoadE5m2(const std::byte* p, Vec* first, Vec* second) {
+    *first = LoadE5m2(p);
+    *second = LoadE5m2(p + 16);
+  }
+  struct Bytes {
+    __m256i low;
+    __m256i high;
+  };
+  static __m256i LoadHalf(const std::byte* p) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  }
+  static Bytes LoadBiased(const std::byte* p) {
+    const __m256i bias = _mm256_set1_epi8(static_cast<char>(0x80));
+    return {_mm256_xor_si256(LoadHalf(p), bias), _mm256_xor_si256(LoadHalf(p + 32), bias)};
+  }
+  static void LoadLevels(const std::byte* p, Bytes* low, Bytes* high) {
+    const __m256i levels =
+        _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(kInt4Levels)));
+    const __m256i nibble = _mm256_set1_epi8(15);
+    const __m256i first = LoadHalf(p);
+    const __m256i second = LoadHalf(p + 32);
+    *low = {_mm256_shuffle_epi8(levels, _mm256_and_si256(first, nibble)),
+            _mm256_shuffle_epi8(levels, _mm256_and_si256(second, nibble))};
+    *high = {_mm256_shuffle_epi8(levels, _mm256_and_si256(_mm256_srli_epi16(first, 4), nibble)),
+             _mm256_shuffle_epi8(levels, _mm256_and_si256(_mm256_srli_epi16(second, 4), nibble))};
+  }
+  template <int kByte>
+  static __m256 SpreadHalf(__m256i bytes) {
+    return _mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(bytes, 24 - 8 * kByte), 24));
+  }
+  static void SpreadBytes(const Bytes& bytes, Vec* vecs) {
+    vecs[0] = {SpreadHalf<0>(bytes.low), SpreadHalf<0>(bytes.high)};
+    vecs[1] = {SpreadHalf<1>(bytes.low), SpreadHalf<1>(bytes.high)};
+    vecs[2] = {SpreadHalf<2>(bytes.low), SpreadHalf<2>(bytes.high)};
+    vecs[3] = {SpreadHalf<3>(bytes.low), SpreadHalf<3>(bytes.high)};
   }
   static __m256 BlendHalf(const std::int32_t* p, std::int32_t low, std::int32_t high, __m256 a,
                           __m256 b) {

@@ -3,6 +3,7 @@
 // compiler has in some form.
 #include "attention/kernel_table.h"
 #include "attention/kernels.h"
+#include "formats/row_quantization.h"
 
 namespace swiftkv {
 namespace {
@@ -115,6 +116,55 @@ struct Portable {
     for (int i = 0; i < 4; ++i) {
       even->quad[i] = reinterpret_cast<Quad>(pairs[i] << 16);
       odd->quad[i] = reinterpret_cast<Quad>(pairs[i] & INT32_C(-65536));
+    }
+  }
+  // Codes of kMantissa bits of mantissa, whose exponent moved into place reads 2^-112 (E5M2) or
+  // 2^-120 of the value, times 2^112.
+  template <int kMantissa>
+  static Vec LoadFp8(const std::byte* p) {
+    std::uint8_t codes[16];
+    __builtin_memcpy(codes, p, sizeof(codes));
+    Vec v;
+    for (int i = 0; i < 4; ++i) {
+      const std::uint8_t* c = codes + 4 * i;
+      const QuadInt bits{c[0], c[1], c[2], c[3]};
+      const Quad magnitude = reinterpret_cast<Quad>((bits & 0x7F) << (23 - kMantissa)) * 0x1p112F;
+      v.quad[i] =
+          reinterpret_cast<Quad>(reinterpret_cast<QuadInt>(magnitude) | ((bits & 0x80) << 24));
+    }
+    return v;
+  }
+  static Vec LoadE4m3(const std::byte* p) { return LoadFp8<3>(p); }
+  static Vec LoadE5m2(const std::byte* p) { return LoadFp8<2>(p); }
+  static void LoadE4m3(const std::byte* p, Vec* first, Vec* second) {
+    *first = LoadE4m3(p);
+    *second = LoadE4m3(p + 16);
+  }
+  static void LoadE5m2(const std::byte* p, Vec* first, Vec* second) {
+    *first = LoadE5m2(p);
+    *second = LoadE5m2(p + 16);
+  }
+  struct Bytes {
+    std::int8_t byte[64];
+  };
+  static Bytes LoadBiased(const std::byte* p) {
+    Bytes bytes;
+    for (int i = 0; i < 64; ++i)
+      bytes.byte[i] = static_cast<std::int8_t>(static_cast<int>(p[i]) - 128);
+    return bytes;
+  }
+  static void LoadLevels(const std::byte* p, Bytes* low, Bytes* high) {
+    for (int i = 0; i < 64; ++i) {
+      low->byte[i] = kInt4Levels[static_cast<unsigned>(p[i]) & 15U];
+      high->byte[i] = kInt4Levels[static_cast<unsigned>(p[i]) >> 4];
+    }
+  }
+  static void SpreadBytes(const Bytes& bytes, Vec* vecs) {
+    for (int i = 0; i < 4; ++i) {
+      for (int q = 0; q < 4; ++q) {
+        const std::int8_t* b = bytes.byte + 16 * q + i;
+        vecs[i].quad[q] = __builtin_convertvector((QuadInt{b[0], b[4], b[8], b[12]}), Quad);
+      }
     }
   }
   static Vec WhereInRange(const std::int32_t* p, std::int32_t low, std::int32_t high, const Vec& a,

@@ -19,6 +19,8 @@ PageBatch BatchAt(const PageRun& run, int kv_head, int page, int end_page) {
   batch.tokens = std::min(pages * kPageTokens, run.num_tokens - batch.first_slot);
   for (int i = 0; i < kBatchPages; ++i) {
     const std::byte* base = run.Page(page + std::min(i, pages - 1), kv_head);
+    batch.keys.scales[i] = KeyPlane(run.format, run.layout, 0, base).scales;
+    batch.values.scales[i] = ValuePlane(run.format, run.layout, 0, base).scales;
     batch.keys.now[i] = batch.keys.ahead[i] = base + run.layout.key_offset;
     batch.values.now[i] = batch.values.ahead[i] = base + run.layout.value_offset;
   }

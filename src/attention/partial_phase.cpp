@@ -27,45 +27,54 @@ void UpdateSoftmax(const AttentionKernels& kernels, const AttentionShape& shape,
                         .max = state->max,
                         .sums = state->sums,
                         .out = state->out,
-                        .out_stride = state->stride,
+                        .out_stride = kRowStride,
                         .head_dim = shape.head_dim});
 }
 
-// Few query vectors: works on the stored format, the bytes are what costs.
-void AttendStored(const AttentionKernels& kernels, const AttentionShape& shape,
-                  const PageBatch& pages, bool masked, TileState* state) {
-  kernels.dot[pages.key_format()](state->queries, state->vectors, shape.head_dim, pages.keys,
-                                  state->scores);
-  UpdateSoftmax(kernels, shape, pages.keys.pages, masked, state);
-  kernels.weigh[pages.value_format()](state->scores, state->vectors, shape.head_dim, pages.values,
-                                      pages.tokens, state->out);
-}
-
-// Many query vectors: unpacks once, the arithmetic is what costs.
-void AttendUnpacked(const AttentionKernels& kernels, const AttentionShape& shape,
-                    const PageBatch& pages, bool masked, TileState* state) {
-  kernels.unpack_keys[pages.key_format()](pages.keys, shape.head_dim, state->unpacked);
+// Scores of a batch, from its stored format or from an unpacked copy.
+void ComputeScores(const AttentionKernels& kernels, const PageBatch& pages, int head_dim,
+                   TileState* state) {
+  const int format = pages.key_format();
+  if (state->vectors <= kMaxFewVectors || kernels.tiles_stay_packed[format]) {
+    kernels.dot[format](state->query_tile(head_dim), pages.keys, state->scores);
+    return;
+  }
+  kernels.unpack_keys[format](pages.keys, head_dim, state->unpacked);
   kernels.multiply({.a = state->queries,
                     .b = state->unpacked,
                     .c = state->scores,
-                    .a_stride = state->stride,
+                    .a_stride = kRowStride,
                     .b_stride = kBatchTokens,
                     .c_stride = kBatchTokens,
                     .m = state->vectors,
                     .n = pages.keys.pages,
-                    .k = shape.head_dim,
+                    .k = head_dim,
                     .accumulate = false,
                     .planes = &pages.keys});
-  UpdateSoftmax(kernels, shape, pages.keys.pages, masked, state);
-  kernels.unpack_values[pages.value_format()](pages.values, shape.head_dim, state->unpacked);
+}
+
+// Adds the weighted values of a batch, likewise.
+void AddValues(const AttentionKernels& kernels, const PageBatch& pages, int head_dim,
+               TileState* state) {
+  const int format = pages.value_format();
+  if (state->vectors <= kMaxFewVectors || kernels.tiles_stay_packed[format]) {
+    kernels.weigh[format]({.weights = state->scores,
+                           .out = state->out,
+                           .vectors = state->vectors,
+                           .head_dim = head_dim,
+                           .tokens = pages.tokens},
+                          pages.values);
+    return;
+  }
+  kernels.unpack_values[format](pages.values, head_dim, state->unpacked);
   kernels.multiply({.a = state->scores,
                     .b = state->unpacked,
                     .c = state->out,
                     .a_stride = kBatchTokens,
-                    .b_stride = shape.head_dim,
-                    .c_stride = state->stride,
+                    .b_stride = head_dim,
+                    .c_stride = kRowStride,
                     .m = state->vectors,
-                    .n = shape.head_dim / 16,
+                    .n = head_dim / 16,
                     .k = pages.tokens,
                     .accumulate = true,
                     .planes = &pages.values});
@@ -95,8 +104,7 @@ void RunPartial(const AttentionKernels& kernels, const AttentionBatch& batch, co
   for (auto i = static_cast<std::size_t>(team.thread); i < plan.items().size(); i += step) {
     const WorkItem& item = plan.items()[i];
     const RowTile& tile = plan.tile(item);
-    const bool few = plan.vectors(tile) <= kMaxFewVectors;
-    LoadQueries(batch, {plan.rows(tile), tile.kv_head}, few ? kRowStride : shape.head_dim, &state);
+    LoadQueries(kernels, batch, {plan.rows(tile), tile.kv_head}, &state);
     ResetSoftmax(shape.head_dim, &state);
     PageBatches batches(RunsOf(batch, tile), plan.spans(item), tile.kv_head);
     PageBatch current;
@@ -110,12 +118,9 @@ void RunPartial(const AttentionKernels& kernels, const AttentionBatch& batch, co
       }
       const Visibility visibility = ResolveVisibility(current, state.view, state.positions);
       if (visibility == Visibility::kNone) continue;
-      const bool masked = visibility == Visibility::kSome;
-      if (few) {
-        AttendStored(kernels, shape, current, masked, &state);
-      } else {
-        AttendUnpacked(kernels, shape, current, masked, &state);
-      }
+      ComputeScores(kernels, current, shape.head_dim, &state);
+      UpdateSoftmax(kernels, shape, current.keys.pages, visibility == Visibility::kSome, &state);
+      AddValues(kernels, current, shape.head_dim, &state);
     }
     StoreTile(batch, plan, item, team.scratch, state);
   }

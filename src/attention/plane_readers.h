@@ -1,40 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads pairs of channels of a K plane, or pairs of tokens of a V plane, as f32 vectors, for each
+// Reads groups of channels of a K plane, or groups of tokens of a V plane, as f32 vectors, for each
 // format.
 //
-// A reader hides where a format's bytes lie (docs/page_format.md) from the kernels, which walk all
-// planes in pairs because the 16-bit formats interleave by two:
-//     f32, f16   K [d][16]         V [16][d]
-//     bf16       K [d/2][16][2]    V [8][d][2]
+// A reader hides where a format's bytes lie (docs/page_format.md) from the kernels:
+//     f32, f16   K [d][16]             V [16][d]
+//     bf16       K [d/2][16][2]        V [8][d][2]
+//     fp8        K [d][16]             V [16][d]
+//     int8       K [d/4][16][4]        V [4][d][4]
+//     int4       K [d/8][16][4] x 2    V [2][d][4] x 2    nibbles: channels c and c + d/2, tokens t
+//                                                         and t + 8
+// What it gives, times kFactor and the slot's scale where the format has scales, is the value.
+//
+// Members of a reader:
+//     kScaled, kFactor
+//     kKeyChannels                     channels of 16 tokens that one load of K gives
+//     kKeyBytes                        bytes of that load
+//     kKeyHalves                       2 where the second half of the channels lies d/2 further
+//     LoadKeys(p, vecs[kKeyChannels])
+//     kValueTokens                     tokens of 16 channels that one load of V gives
+//     kValueHalves                     2 where the second half of the tokens lies 8 further
+//     LoadValues(plane, group, channel, head_dim, vecs[kValueTokens])
+//     PrefetchValues<kVecs>(plane, group, channel, head_dim)
 // Included by the kernels_<isa>.cpp files only; see vector_math.h on templates over `S`.
 #pragma once
 
 #include <cstddef>
 
+#include "swiftkv/page_codec.h"
+
 namespace swiftkv {
 
-template <class S>
-struct VecPair {
-  typename S::Vec even;
-  typename S::Vec odd;
-};
+// Channel `i` of load `group` of K.
+template <class Reader>
+constexpr int KeyChannel(int group, int i, int head_dim) {
+  constexpr int kNear = Reader::kKeyChannels / Reader::kKeyHalves;
+  return group * kNear + i % kNear + (i / kNear) * (head_dim / 2);
+}
+
+// Token `i` of load `group` of V.
+template <class Reader>
+constexpr int ValueToken(int group, int i) {
+  constexpr int kNear = Reader::kValueTokens / Reader::kValueHalves;
+  return group * kNear + i % kNear + (i / kNear) * (kPageTokens / 2);
+}
 
 template <class S>
 struct F32Reader {
-  static constexpr int kKeyPairBytes = 128;  // two channels of 16 tokens
+  using Vec = typename S::Vec;
+  static constexpr bool kScaled = false;
+  static constexpr float kFactor = 1;
+  static constexpr int kKeyChannels = 2;
+  static constexpr int kKeyBytes = 128;
+  static constexpr int kKeyHalves = 1;
+  static constexpr int kValueTokens = 2;
+  static constexpr int kValueHalves = 1;
 
-  static VecPair<S> Keys(const std::byte* pair) {
-    const auto* floats = reinterpret_cast<const float*>(pair);
-    return {S::Load(floats), S::Load(floats + 16)};
+  static void LoadKeys(const std::byte* p, Vec (&vecs)[2]) {
+    const auto* floats = reinterpret_cast<const float*>(p);
+    vecs[0] = S::Load(floats);
+    vecs[1] = S::Load(floats + 16);
   }
-  // Tokens 2 * pair and 2 * pair + 1, channels [channel, channel + 16).
-  static VecPair<S> Values(const std::byte* plane, int pair, int channel, int head_dim) {
-    const auto* row = reinterpret_cast<const float*>(plane) + 2 * pair * head_dim + channel;
-    return {S::Load(row), S::Load(row + head_dim)};
+  static void LoadValues(const std::byte* plane, int group, int channel, int head_dim,
+                         Vec (&vecs)[2]) {
+    const auto* row = reinterpret_cast<const float*>(plane) + 2 * group * head_dim + channel;
+    vecs[0] = S::Load(row);
+    vecs[1] = S::Load(row + head_dim);
   }
   template <int kVecs>
-  static void PrefetchValues(const std::byte* plane, int pair, int channel, int head_dim) {
-    const std::byte* row = plane + (2 * pair * head_dim + channel) * 4;
+  static void PrefetchValues(const std::byte* plane, int group, int channel, int head_dim) {
+    const std::byte* row = plane + (2 * group * head_dim + channel) * 4;
     for (int i = 0; i < kVecs; ++i) {
       S::Prefetch(row + i * 64);
       S::Prefetch(row + head_dim * 4 + i * 64);
@@ -44,18 +78,28 @@ struct F32Reader {
 
 template <class S>
 struct F16Reader {
-  static constexpr int kKeyPairBytes = 64;
+  using Vec = typename S::Vec;
+  static constexpr bool kScaled = false;
+  static constexpr float kFactor = 1;
+  static constexpr int kKeyChannels = 2;
+  static constexpr int kKeyBytes = 64;
+  static constexpr int kKeyHalves = 1;
+  static constexpr int kValueTokens = 2;
+  static constexpr int kValueHalves = 1;
 
-  static VecPair<S> Keys(const std::byte* pair) {
-    return {S::LoadHalves(pair), S::LoadHalves(pair + 32)};
+  static void LoadKeys(const std::byte* p, Vec (&vecs)[2]) {
+    vecs[0] = S::LoadHalves(p);
+    vecs[1] = S::LoadHalves(p + 32);
   }
-  static VecPair<S> Values(const std::byte* plane, int pair, int channel, int head_dim) {
-    const std::byte* row = plane + (2 * pair * head_dim + channel) * 2;
-    return {S::LoadHalves(row), S::LoadHalves(row + head_dim * 2)};
+  static void LoadValues(const std::byte* plane, int group, int channel, int head_dim,
+                         Vec (&vecs)[2]) {
+    const std::byte* row = plane + (2 * group * head_dim + channel) * 2;
+    vecs[0] = S::LoadHalves(row);
+    vecs[1] = S::LoadHalves(row + head_dim * 2);
   }
   template <int kVecs>
-  static void PrefetchValues(const std::byte* plane, int pair, int channel, int head_dim) {
-    const std::byte* row = plane + (2 * pair * head_dim + channel) * 2;
+  static void PrefetchValues(const std::byte* plane, int group, int channel, int head_dim) {
+    const std::byte* row = plane + (2 * group * head_dim + channel) * 2;
     for (int i = 0; i < kVecs; i += 2) {
       S::Prefetch(row + i * 32);
       S::Prefetch(row + head_dim * 2 + i * 32);
@@ -65,19 +109,115 @@ struct F16Reader {
 
 template <class S>
 struct Bf16Reader {
-  static constexpr int kKeyPairBytes = 64;
+  using Vec = typename S::Vec;
+  static constexpr bool kScaled = false;
+  static constexpr float kFactor = 1;
+  static constexpr int kKeyChannels = 2;
+  static constexpr int kKeyBytes = 64;
+  static constexpr int kKeyHalves = 1;
+  static constexpr int kValueTokens = 2;
+  static constexpr int kValueHalves = 1;
 
-  static VecPair<S> Keys(const std::byte* pair) {
-    VecPair<S> result;
-    S::LoadBrains(pair, &result.even, &result.odd);
-    return result;
-  }
-  static VecPair<S> Values(const std::byte* plane, int pair, int channel, int head_dim) {
-    return Keys(plane + (pair * head_dim + channel) * 4);
+  static void LoadKeys(const std::byte* p, Vec (&vecs)[2]) { S::LoadBrains(p, &vecs[0], &vecs[1]); }
+  static void LoadValues(const std::byte* plane, int group, int channel, int head_dim,
+                         Vec (&vecs)[2]) {
+    S::LoadBrains(plane + (group * head_dim + channel) * 4, &vecs[0], &vecs[1]);
   }
   template <int kVecs>
-  static void PrefetchValues(const std::byte* plane, int pair, int channel, int head_dim) {
-    const std::byte* row = plane + (pair * head_dim + channel) * 4;
+  static void PrefetchValues(const std::byte* plane, int group, int channel, int head_dim) {
+    const std::byte* row = plane + (group * head_dim + channel) * 4;
+    for (int i = 0; i < kVecs; ++i) S::Prefetch(row + i * 64);
+  }
+};
+
+// 8-bit floats moved into the bits of f16, whose exponents count from another number: kFactor makes
+// up for it.
+template <class S, bool kIsE4m3>
+struct Fp8Reader {
+  using Vec = typename S::Vec;
+  static constexpr bool kScaled = true;
+  static constexpr float kFactor = kIsE4m3 ? 256 : 1;
+  static constexpr int kKeyChannels = 4;
+  static constexpr int kKeyBytes = 64;
+  static constexpr int kKeyHalves = 1;
+  static constexpr int kValueTokens = 4;
+  static constexpr int kValueHalves = 1;
+
+  // 32 codes.
+  static void LoadPair(const std::byte* p, Vec* first, Vec* second) {
+    if constexpr (kIsE4m3) {
+      S::LoadE4m3(p, first, second);
+    } else {
+      S::LoadE5m2(p, first, second);
+    }
+  }
+  static void LoadKeys(const std::byte* p, Vec (&vecs)[4]) {
+    LoadPair(p, &vecs[0], &vecs[1]);
+    LoadPair(p + 32, &vecs[2], &vecs[3]);
+  }
+  static void LoadValues(const std::byte* plane, int group, int channel, int head_dim,
+                         Vec (&vecs)[4]) {
+    const std::byte* row = plane + 4 * group * head_dim + channel;
+    for (int i = 0; i < 4; ++i)
+      vecs[i] = kIsE4m3 ? S::LoadE4m3(row + i * head_dim) : S::LoadE5m2(row + i * head_dim);
+  }
+  template <int kVecs>
+  static void PrefetchValues(const std::byte* plane, int group, int channel, int head_dim) {
+    const std::byte* row = plane + 4 * group * head_dim + channel;
+    for (int i = 0; i < 4; ++i) S::Prefetch(row + i * head_dim);
+  }
+};
+
+template <class S>
+struct Int8Reader {
+  using Vec = typename S::Vec;
+  static constexpr bool kScaled = true;
+  static constexpr float kFactor = 1;
+  static constexpr int kKeyChannels = 4;
+  static constexpr int kKeyBytes = 64;
+  static constexpr int kKeyHalves = 1;
+  static constexpr int kValueTokens = 4;
+  static constexpr int kValueHalves = 1;
+
+  static void LoadKeys(const std::byte* p, Vec (&vecs)[4]) {
+    S::SpreadBytes(S::LoadBiased(p), vecs);
+  }
+  static void LoadValues(const std::byte* plane, int group, int channel, int head_dim,
+                         Vec (&vecs)[4]) {
+    S::SpreadBytes(S::LoadBiased(plane + (group * head_dim + channel) * 4), vecs);
+  }
+  template <int kVecs>
+  static void PrefetchValues(const std::byte* plane, int group, int channel, int head_dim) {
+    const std::byte* row = plane + (group * head_dim + channel) * 4;
+    for (int i = 0; i < kVecs; ++i) S::Prefetch(row + i * 64);
+  }
+};
+
+template <class S>
+struct Int4Reader {
+  using Vec = typename S::Vec;
+  static constexpr bool kScaled = true;
+  static constexpr float kFactor = 1;
+  static constexpr int kKeyChannels = 8;
+  static constexpr int kKeyBytes = 64;
+  static constexpr int kKeyHalves = 2;
+  static constexpr int kValueTokens = 8;
+  static constexpr int kValueHalves = 2;
+
+  static void LoadKeys(const std::byte* p, Vec (&vecs)[8]) {
+    typename S::Bytes low;
+    typename S::Bytes high;
+    S::LoadLevels(p, &low, &high);
+    S::SpreadBytes(low, vecs);
+    S::SpreadBytes(high, vecs + 4);
+  }
+  static void LoadValues(const std::byte* plane, int group, int channel, int head_dim,
+                         Vec (&vecs)[8]) {
+    LoadKeys(plane + (group * head_dim + channel) * 4, vecs);
+  }
+  template <int kVecs>
+  static void PrefetchValues(const std::byte* plane, int group, int channel, int head_dim) {
+    const std::byte* row = plane + (group * head_dim + channel) * 4;
     for (int i = 0; i < kVecs; ++i) S::Prefetch(row + i * 64);
   }
 };

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 
+#include "attention/few_rows_kernels.h"
 #include "attention/kernels.h"
 #include "attention/plane_readers.h"
 
@@ -16,15 +17,20 @@ namespace swiftkv {
 // AttentionKernels::unpack_keys
 template <class S, class Reader>
 void UnpackKeys(const BatchPlanes& keys, int head_dim, float* unpacked) {
+  using Vec = typename S::Vec;
   for (int page = 0; page < keys.pages; ++page) {
-    const std::byte* pair = keys.now[page];
-    float* column = unpacked + page * kPageTokens;
-    for (int channel = 0; channel < head_dim; channel += 2) {
-      const VecPair<S> values = Reader::Keys(pair);
-      S::Store(column, values.even);
-      S::Store(column + kBatchTokens, values.odd);
-      pair += Reader::kKeyPairBytes;
-      column += 2 * kBatchTokens;
+    const std::byte* bytes = keys.now[page];
+    float* const columns = unpacked + page * kPageTokens;
+    Vec scales = S::Set(1.0F);
+    if constexpr (Reader::kScaled) scales = PageScales<S, Reader>(keys.scales[page]);
+    for (int group = 0; group < head_dim / Reader::kKeyChannels; ++group) {
+      Vec channels[Reader::kKeyChannels];
+      Reader::LoadKeys(bytes, channels);
+      for (int i = 0; i < Reader::kKeyChannels; ++i) {
+        if constexpr (Reader::kScaled) channels[i] = S::Mul(channels[i], scales);
+        S::Store(columns + KeyChannel<Reader>(group, i, head_dim) * kBatchTokens, channels[i]);
+      }
+      bytes += Reader::kKeyBytes;
     }
   }
 }
@@ -32,15 +38,21 @@ void UnpackKeys(const BatchPlanes& keys, int head_dim, float* unpacked) {
 // AttentionKernels::unpack_values
 template <class S, class Reader>
 void UnpackValues(const BatchPlanes& values, int head_dim, float* unpacked) {
-  float* row = unpacked;
+  using Vec = typename S::Vec;
   for (int page = 0; page < values.pages; ++page) {
-    for (int pair = 0; pair < kPageTokens / 2; ++pair) {
+    alignas(64) float scales[kPageTokens];
+    if constexpr (Reader::kScaled) S::Store(scales, PageScales<S, Reader>(values.scales[page]));
+    float* const rows = unpacked + page * kPageTokens * head_dim;
+    for (int group = 0; group < kPageTokens / Reader::kValueTokens; ++group) {
       for (int channel = 0; channel < head_dim; channel += 16) {
-        const VecPair<S> value = Reader::Values(values.now[page], pair, channel, head_dim);
-        S::Store(row + channel, value.even);
-        S::Store(row + head_dim + channel, value.odd);
+        Vec tokens[Reader::kValueTokens];
+        Reader::LoadValues(values.now[page], group, channel, head_dim, tokens);
+        for (int i = 0; i < Reader::kValueTokens; ++i) {
+          const int token = ValueToken<Reader>(group, i);
+          if constexpr (Reader::kScaled) tokens[i] = S::Mul(tokens[i], S::Set(scales[token]));
+          S::Store(rows + token * head_dim + channel, tokens[i]);
+        }
       }
-      row += 2 * head_dim;
     }
   }
 }

@@ -38,15 +38,15 @@ void ScoreBlock(const AttentionKernels& kernels, const AttentionBatch& batch, in
                  .batch_row = sequence.first_row + row + i,
                  .only_chunk = true};
     }
-    LoadQueries(batch, {{rows, static_cast<std::size_t>(count)}, block.kv_head}, kRowStride, state);
+    LoadQueries(kernels, batch, {{rows, static_cast<std::size_t>(count)}, block.kv_head}, state);
     const Visibility visibility = ResolveVisibility(block.pages, state->view, state->positions);
     if (visibility == Visibility::kNone) continue;
     for (int v = 0; v < state->vectors; ++v) {
       const auto batch_row = static_cast<std::size_t>(sequence.first_row + row + v / group);
       lse[v] = kLog2E * batch.lse[batch_row * shape.num_heads + block.kv_head * group + v % group];
     }
-    kernels.dot[block.pages.key_format()](state->queries, state->vectors, shape.head_dim,
-                                          block.pages.keys, state->scores);
+    kernels.dot[block.pages.key_format()](state->query_tile(shape.head_dim), block.pages.keys,
+                                          state->scores);
     kernels.adjust_scores(
         {.scores = state->scores,
          .vectors = state->vectors,

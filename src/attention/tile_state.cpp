@@ -24,13 +24,12 @@ float SumLanes(const float* lanes) {
 
 }  // namespace
 
-void LoadQueries(const AttentionBatch& batch, const TileQueries& queries, int stride,
-                 TileState* state) {
+void LoadQueries(const AttentionKernels& kernels, const AttentionBatch& batch,
+                 const TileQueries& queries, TileState* state) {
   const AttentionShape& shape = batch.shape;
   const int group = shape.num_heads / shape.num_kv_heads;
   const float scale = shape.scale * kLog2E;
   state->vectors = static_cast<int>(queries.rows.size()) * group;
-  state->stride = stride;
   state->view = {.first_position = queries.rows.front().position,
                  .last_position = queries.rows.front().position,
                  .window = shape.window};
@@ -41,7 +40,7 @@ void LoadQueries(const AttentionBatch& batch, const TileQueries& queries, int st
     for (int head = 0; head < group; ++head, ++v) {
       const std::size_t index = HeadIndex(batch, row.batch_row, queries.kv_head * group + head);
       const float* query = batch.q + index * shape.head_dim;
-      float* scaled = state->queries + v * stride;
+      float* scaled = state->queries + v * kRowStride;
       for (int i = 0; i < shape.head_dim; ++i) scaled[i] = query[i] * scale;
       state->last_visible[v] = static_cast<std::int32_t>(row.position);
       state->first_visible[v] = shape.window > 0
@@ -49,13 +48,16 @@ void LoadQueries(const AttentionBatch& batch, const TileQueries& queries, int st
                                     : kLowestPosition;
     }
   }
+  if (kernels.prepare_queries != nullptr) {
+    kernels.prepare_queries(state->queries, state->vectors, shape.head_dim, state->byte_queries());
+  }
 }
 
 void ResetSoftmax(int head_dim, TileState* state) {
   const int vectors = state->vectors;
   std::fill_n(state->max, vectors, -std::numeric_limits<float>::infinity());
   std::fill_n(state->sums, vectors * 16, 0.0F);
-  for (int v = 0; v < vectors; ++v) std::fill_n(state->out + v * state->stride, head_dim, 0.0F);
+  for (int v = 0; v < vectors; ++v) std::fill_n(state->out + v * kRowStride, head_dim, 0.0F);
 }
 
 void StoreVector(const AttentionBatch& batch, const FinishedVector& finished) {
@@ -81,7 +83,7 @@ void StoreTile(const AttentionBatch& batch, const WorkPlan& plan, const WorkItem
     const std::size_t first_partial =
         row.first_partial + static_cast<std::size_t>(item.chunk * group);
     for (int head = 0; head < group; ++head, ++v) {
-      const float* weighted = state.out + v * state.stride;
+      const float* weighted = state.out + v * kRowStride;
       const float sum = SumLanes(state.sums + v * 16);
       if (row.only_chunk) {
         StoreVector(batch,

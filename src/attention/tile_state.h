@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holds what one thread needs to work on one tile, and moves queries in and results out.
 //
-// About 300 KiB, made on the stack of the thread that works, so that no two threads share a line
+// About 360 KiB, made on the stack of the thread that works, so that no two threads share a line
 // and nothing is allocated during a step; only the part that a tile uses is touched. A query vector
 // is a (row, head of the group) pair: vector = row * group + head.
 #pragma once
@@ -18,8 +18,8 @@
 namespace swiftkv {
 
 struct alignas(64) TileState {
-  float queries[kMaxTileVectors * kRowStride];  // [vectors, stride], scaled, in units of ln 2
-  float out[kMaxTileVectors * kRowStride];      // [vectors, stride] weighted sums
+  float queries[kMaxTileVectors * kRowStride];  // [vectors, kRowStride], scaled, in units of ln 2
+  float out[kMaxTileVectors * kRowStride];      // [vectors, kRowStride] weighted sums
   float scores[kMaxTileVectors * kBatchTokens];
   float sums[kMaxTileVectors * 16];  // [vectors, 16] lanes of the sum of weights
   float max[kMaxTileVectors];
@@ -29,12 +29,17 @@ struct alignas(64) TileState {
   // [head_dim, 64] keys, then [64, head_dim] values of a batch; tiles of many vectors. One buffer
   // for both stays in the first cache.
   float unpacked[kMaxHeadDim * kBatchTokens];
+  std::int8_t query_limbs[kMaxTileVectors * 2 * kMaxHeadDim];
+  float query_scales[kMaxTileVectors];
+  std::int32_t query_sums[kMaxTileVectors];
   int vectors;
-  int stride;  // floats between rows of queries and of out
   TileView view;
 
   // Left uninitialised: Load fills what a tile uses.
   TileState() {}  // NOLINT(modernize-use-equals-default)
+
+  ByteQueries byte_queries() { return {query_limbs, query_scales, query_sums}; }
+  QueryTile query_tile(int head_dim) { return {queries, byte_queries(), vectors, head_dim}; }
 };
 
 // Rows and the kv head whose group of query heads they are taken for.
@@ -44,8 +49,8 @@ struct TileQueries {
 };
 
 // Fills queries, visible positions and view; the rest is as ResetSoftmax leaves it.
-void LoadQueries(const AttentionBatch& batch, const TileQueries& queries, int stride,
-                 TileState* state);
+void LoadQueries(const AttentionKernels& kernels, const AttentionBatch& batch,
+                 const TileQueries& queries, TileState* state);
 
 // Starts an online softmax: no maximum, sums of zero.
 void ResetSoftmax(int head_dim, TileState* state);

@@ -11,7 +11,7 @@
 namespace swiftkv {
 namespace {
 
-constexpr std::array<Isa, 3> kIsas = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512};
+constexpr std::array<Isa, 4> kIsas = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni};
 
 #if defined(__x86_64__)
 
@@ -93,6 +93,8 @@ bool Runs(const CpuFeatures& cpu, Isa isa) {
       return cpu.avx2;
     case Isa::kAvx512:
       return cpu.avx512;
+    case Isa::kAvx512Vnni:
+      return cpu.avx512_vnni;
   }
   return false;
 }
@@ -113,6 +115,8 @@ const char* IsaName(Isa isa) {
       return "avx2";
     case Isa::kAvx512:
       return "avx512";
+    case Isa::kAvx512Vnni:
+      return "avx512vnni";
   }
   return "unknown";
 }

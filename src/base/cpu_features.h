@@ -14,9 +14,10 @@ namespace swiftkv {
 // Sets that kernels are built for, each containing the one before. A finer extension is a flag of
 // CpuFeatures.
 enum class Isa : std::uint8_t {
-  kPortable = 0,  // what the compiler's baseline gives
-  kAvx2 = 1,      // AVX2, FMA, F16C, BMI1, BMI2
-  kAvx512 = 2,    // F, BW, VL, DQ, CD
+  kPortable = 0,    // what the compiler's baseline gives
+  kAvx2 = 1,        // AVX2, FMA, F16C, BMI1, BMI2
+  kAvx512 = 2,      // F, BW, VL, DQ, CD
+  kAvx512Vnni = 3,  // and the byte dot products of VNNI
 };
 
 // A flag is true only where CPU and operating system (saved register state) both support it.
@@ -41,7 +42,7 @@ Isa BestIsa(const CpuFeatures& cpu);
 // Returns whether `cpu` runs kernels built for `isa`.
 bool Runs(const CpuFeatures& cpu, Isa isa);
 
-// Returns "portable", "avx2" or "avx512".
+// Returns "portable", "avx2", "avx512" or "avx512vnni".
 const char* IsaName(Isa isa);
 
 // Returns the set called `name`; "auto" gives this machine's largest. Errors: InvalidArgument with

@@ -20,6 +20,9 @@ std::vector<const AttentionKernels*> KernelsOfThisMachine() {
   std::vector<const AttentionKernels*> all = {PortableKernels()};
   if (Runs(HostCpu(), Isa::kAvx2) && Avx2Kernels() != nullptr) all.push_back(Avx2Kernels());
   if (Runs(HostCpu(), Isa::kAvx512) && Avx512Kernels() != nullptr) all.push_back(Avx512Kernels());
+  if (Runs(HostCpu(), Isa::kAvx512Vnni) && Avx512VnniKernels() != nullptr) {
+    all.push_back(Avx512VnniKernels());
+  }
   return all;
 }
 
@@ -166,7 +169,7 @@ TEST(AttentionKernelsTest, OnlyPositionsWithinAVectorsRangeKeepTheirScore) {
 TEST(AttentionKernelsTest, ProductsOfEverySizeEqualTheObviousLoop) {
   std::mt19937 random(3);
   std::uniform_int_distribution<int> digit(-3, 3);
-  const BatchPlanes no_planes = {.now = {}, .ahead = {}, .pages = 1, .bytes = 0};
+  const BatchPlanes no_planes = {.now = {}, .ahead = {}, .scales = {}, .pages = 1, .bytes = 0};
   for (const AttentionKernels* kernels : KernelsOfThisMachine()) {
     for (int m = 1; m <= 14; ++m) {
       for (int n = 1; n <= 9; ++n) {

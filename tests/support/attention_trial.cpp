@@ -34,7 +34,8 @@ std::vector<NamedBackend> BackendsUnderTest() {
       Result<std::unique_ptr<AttentionBackend>> made =
           MakeAttentionBackend(row.info.name, IsaName(isa));
       if (!made.ok()) continue;
-      backends.push_back({row.info.name + std::string("/") + IsaName(isa), std::move(*made)});
+      backends.push_back({row.info.name + std::string("/") + IsaName(isa), std::move(*made),
+                          isa >= Isa::kAvx512Vnni ? kLimbBound : kFloatBound});
     }
   }
   return backends;
@@ -64,17 +65,17 @@ void ExpectNear(const std::string& what, const std::vector<float>& actual,
                 << " where the reference has " << expected[static_cast<std::size_t>(far)];
 }
 
-void ExpectAllAgree(const std::string& what, const PagedBatchSpec& spec, float bound) {
+void ExpectAllAgree(const std::string& what, const PagedBatchSpec& spec) {
   PagedBatch paged(spec);
   const AttentionOutcome expected = Compute(*ReferenceBackendUnderTest(), &paged, 2);
   for (const NamedBackend& tested : BackendsUnderTest()) {
     const AttentionOutcome actual = Compute(*tested.backend, &paged, 2);
     const std::string label = what + " by " + tested.name;
-    ExpectNear(label + ", out", actual.out, expected.out, bound);
-    ExpectNear(label + ", lse", actual.lse, expected.lse, bound);
+    ExpectNear(label + ", out", actual.out, expected.out, tested.bound);
+    ExpectNear(label + ", lse", actual.lse, expected.lse, tested.bound);
     for (std::size_t s = 0; s < expected.scores.size(); ++s) {
       ExpectNear(label + ", scores of sequence " + std::to_string(s), actual.scores[s],
-                 expected.scores[s], bound);
+                 expected.scores[s], tested.bound);
     }
   }
 }
