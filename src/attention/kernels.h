@@ -76,12 +76,12 @@ struct MatrixProduct {
   const BatchPlanes* planes;  // whose `ahead` is prefetched in even steps
 };
 
-// Query vectors as 15-bit integers in two signed bytes, for the byte dot-product instructions:
-// query = scale (128 high + low).
+// Query vectors as 16-bit integers in two signed bytes, for the byte dot-product instructions:
+// query = scale (256 high + low).
 struct ByteQueries {
   std::int8_t* limbs;  // [vectors, 2, kMaxHeadDim]: high, then low
   float* scales;       // [vectors]
-  std::int32_t* sums;  // [vectors]: sum of 128 high + low over the channels
+  std::int32_t* sums;  // [vectors]: sum of 256 high + low over the channels
 };
 
 // The query vectors of a tile.

@@ -4,11 +4,11 @@
 //
 // The instruction multiplies four unsigned bytes by four signed ones. Stored codes, biased by 128,
 // are the unsigned side as they lie; 4-bit codes become such bytes by a table of 16. Queries, and
-// weights times the scales of V, are rounded to 15-bit integers n = 128 high + low, whose two limbs
+// weights times the scales of V, are rounded to 16-bit integers n = 256 high + low, whose two limbs
 // are the signed side. With u = v + 128:
-//     sum n v = 128 sum high u + sum low u - 128 sum n
-// exact in 32 bits for head sizes to 256 and batches of 64 tokens, so that only the rounding to n,
-// 2^-15 of the largest, is lost.
+//     sum n v = 256 sum high u + sum low u - 128 sum n
+// which fits 32 bits for head sizes to 256 and batches of 64 tokens (parts may wrap round, the sum
+// does not), so that only the rounding to n, 2^-16 of the largest, is lost.
 #include "attention/kernels.h"
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && \
@@ -22,9 +22,9 @@
 namespace swiftkv {
 namespace {
 
-constexpr int kLimbBits = 7;
+constexpr int kLimbBits = 8;
 constexpr int kBias = 128;
-constexpr float kLargestInteger = 127 * 128;  // both limbs stay within a signed byte
+constexpr float kLargestInteger = 127 * 256;  // both limbs stay within a signed byte
 constexpr int kLimbStride = kMaxHeadDim;      // bytes from the high limbs of a vector to the low
 constexpr int kMostVectors = 6;               // 24 sums beside two pages or vectors of channels
 
@@ -74,11 +74,11 @@ inline __m512i AddProducts(__m512i sum, __m512i data, const std::int8_t* limbs) 
   return _mm512_dpbusd_epi32(sum, data, _mm512_set1_epi32(four));
 }
 
-// Splits 16 integers of up to 127 * 128 into limbs.
+// Splits 16 integers of up to 127 * 256 into limbs.
 inline void StoreLimbs(__m512i integers, std::int8_t* high, std::int8_t* low) {
-  const __m512i half = _mm512_set1_epi32(64);
+  const __m512i half = _mm512_set1_epi32(128);
   const __m512i rest = _mm512_sub_epi32(
-      _mm512_and_si512(_mm512_add_epi32(integers, half), _mm512_set1_epi32(127)), half);
+      _mm512_and_si512(_mm512_add_epi32(integers, half), _mm512_set1_epi32(255)), half);
   const __m512i upper = _mm512_srai_epi32(_mm512_sub_epi32(integers, rest), kLimbBits);
   _mm_storeu_si128(reinterpret_cast<__m128i*>(high), _mm512_cvtepi32_epi8(upper));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(low), _mm512_cvtepi32_epi8(rest));

@@ -52,7 +52,8 @@ TEST(CpuFeaturesTest, AnUnknownNameIsAnsweredWithTheListOfNames) {
   ASSERT_FALSE(parsed.ok());
   EXPECT_EQ(parsed.status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(parsed.status().message(),
-            "an instruction set is one of auto, portable, avx2, avx512, not: sse9");
+            "an instruction set is one of auto, portable, avx2, avx512, avx512vnni, "
+            "not: sse9");
 }
 
 }  // namespace
