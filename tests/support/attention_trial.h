@@ -20,7 +20,7 @@ inline constexpr float kLimbBound = 2e-4F;
 struct NamedBackend {
   std::string name;  // "cpu/avx2"
   std::unique_ptr<AttentionBackend> backend;
-  float bound;
+  float bound = kFloatBound;
 };
 
 // Every row of the table but the reference, in each form that this machine runs.
