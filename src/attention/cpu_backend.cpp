@@ -44,7 +44,7 @@ Status CpuBackend::Serves(const AttentionShape& shape, const PageFormat& format)
                                " query heads per kv head, not " + std::to_string(group));
   }
   for (const PageCodec* codec : {format.key, format.value}) {
-    if (codec->info().rotated || static_cast<int>(codec->info().id) >= kNumKernelFormats) {
+    if (static_cast<int>(codec->info().id) >= kNumKernelFormats) {
       return Status::Unsupported(std::string("the cpu backend has no kernels for pages of ") +
                                  codec->info().name);
     }

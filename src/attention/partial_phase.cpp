@@ -35,6 +35,7 @@ void UpdateSoftmax(const AttentionKernels& kernels, const AttentionShape& shape,
 void ComputeScores(const AttentionKernels& kernels, const PageBatch& pages, int head_dim,
                    TileState* state) {
   const int format = pages.key_format();
+  TurnQueries(kernels, head_dim, pages.run->format.key->info().rotated, state);
   if (state->vectors <= kMaxFewVectors || kernels.tiles_stay_packed[format]) {
     kernels.dot[format](state->query_tile(head_dim), pages.keys, state->scores);
     return;
@@ -57,6 +58,8 @@ void ComputeScores(const AttentionKernels& kernels, const PageBatch& pages, int 
 void AddValues(const AttentionKernels& kernels, const PageBatch& pages, int head_dim,
                TileState* state) {
   const int format = pages.value_format();
+  TurnSums(head_dim, pages.run->format.value->info().rotated, state);
+  state->out_empty = false;
   if (state->vectors <= kMaxFewVectors || kernels.tiles_stay_packed[format]) {
     kernels.weigh[format]({.weights = state->scores,
                            .out = state->out,
@@ -101,10 +104,12 @@ void RunPartial(const AttentionKernels& kernels, const AttentionBatch& batch, co
   const AttentionShape& shape = batch.shape;
   const auto step = static_cast<std::size_t>(team.num_threads);
   TileState state;
+  int loaded_tile = -1;
   for (auto i = static_cast<std::size_t>(team.thread); i < plan.items().size(); i += step) {
     const WorkItem& item = plan.items()[i];
     const RowTile& tile = plan.tile(item);
-    LoadQueries(kernels, batch, {plan.rows(tile), tile.kv_head}, &state);
+    if (item.tile != loaded_tile) LoadQueries(batch, {plan.rows(tile), tile.kv_head}, &state);
+    loaded_tile = item.tile;
     ResetSoftmax(shape.head_dim, &state);
     PageBatches batches(RunsOf(batch, tile), plan.spans(item), tile.kv_head);
     PageBatch current;
@@ -122,7 +127,7 @@ void RunPartial(const AttentionKernels& kernels, const AttentionBatch& batch, co
       UpdateSoftmax(kernels, shape, current.keys.pages, visibility == Visibility::kSome, &state);
       AddValues(kernels, current, shape.head_dim, &state);
     }
-    StoreTile(batch, plan, item, team.scratch, state);
+    StoreTile(batch, plan, item, team.scratch, &state);
   }
 }
 

@@ -38,9 +38,10 @@ void ScoreBlock(const AttentionKernels& kernels, const AttentionBatch& batch, in
                  .batch_row = sequence.first_row + row + i,
                  .only_chunk = true};
     }
-    LoadQueries(kernels, batch, {{rows, static_cast<std::size_t>(count)}, block.kv_head}, state);
+    LoadQueries(batch, {{rows, static_cast<std::size_t>(count)}, block.kv_head}, state);
     const Visibility visibility = ResolveVisibility(block.pages, state->view, state->positions);
     if (visibility == Visibility::kNone) continue;
+    TurnQueries(kernels, shape.head_dim, block.pages.run->format.key->info().rotated, state);
     for (int v = 0; v < state->vectors; ++v) {
       const auto batch_row = static_cast<std::size_t>(sequence.first_row + row + v / group);
       lse[v] = kLog2E * batch.lse[batch_row * shape.num_heads + block.kv_head * group + v % group];

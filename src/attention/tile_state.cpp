@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "formats/hadamard.h"
+
 namespace swiftkv {
 namespace {
 
@@ -22,10 +24,13 @@ float SumLanes(const float* lanes) {
   return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
 }
 
+void RotateRows(float* rows, int count, int head_dim) {
+  for (int v = 0; v < count; ++v) RotateRow(rows + v * kRowStride, head_dim);
+}
+
 }  // namespace
 
-void LoadQueries(const AttentionKernels& kernels, const AttentionBatch& batch,
-                 const TileQueries& queries, TileState* state) {
+void LoadQueries(const AttentionBatch& batch, const TileQueries& queries, TileState* state) {
   const AttentionShape& shape = batch.shape;
   const int group = shape.num_heads / shape.num_kv_heads;
   const float scale = shape.scale * kLog2E;
@@ -48,9 +53,27 @@ void LoadQueries(const AttentionKernels& kernels, const AttentionBatch& batch,
                                     : kLowestPosition;
     }
   }
-  if (kernels.prepare_queries != nullptr) {
-    kernels.prepare_queries(state->queries, state->vectors, shape.head_dim, state->byte_queries());
+  state->queries_rotated = false;
+  state->queries_prepared = false;
+}
+
+void TurnQueries(const AttentionKernels& kernels, int head_dim, bool rotated, TileState* state) {
+  if (state->queries_rotated != rotated) {
+    RotateRows(state->queries, state->vectors, head_dim);
+    state->queries_rotated = rotated;
+    state->queries_prepared = false;
   }
+  if (state->queries_prepared) return;
+  state->queries_prepared = true;
+  if (kernels.prepare_queries == nullptr) return;
+  kernels.prepare_queries(state->queries, state->vectors, head_dim, state->byte_queries());
+}
+
+void TurnSums(int head_dim, bool rotated, TileState* state) {
+  if (state->out_rotated != rotated && !state->out_empty) {
+    RotateRows(state->out, state->vectors, head_dim);
+  }
+  state->out_rotated = rotated;
 }
 
 void ResetSoftmax(int head_dim, TileState* state) {
@@ -58,6 +81,8 @@ void ResetSoftmax(int head_dim, TileState* state) {
   std::fill_n(state->max, vectors, -std::numeric_limits<float>::infinity());
   std::fill_n(state->sums, vectors * 16, 0.0F);
   for (int v = 0; v < vectors; ++v) std::fill_n(state->out + v * kRowStride, head_dim, 0.0F);
+  state->out_rotated = false;
+  state->out_empty = true;
 }
 
 void StoreVector(const AttentionBatch& batch, const FinishedVector& finished) {
@@ -74,7 +99,7 @@ void StoreVector(const AttentionBatch& batch, const FinishedVector& finished) {
 }
 
 void StoreTile(const AttentionBatch& batch, const WorkPlan& plan, const WorkItem& item,
-               std::byte* scratch, const TileState& state) {
+               std::byte* scratch, TileState* state) {
   const RowTile& tile = plan.tile(item);
   const int head_dim = batch.shape.head_dim;
   const int group = plan.group();
@@ -83,17 +108,19 @@ void StoreTile(const AttentionBatch& batch, const WorkPlan& plan, const WorkItem
     const std::size_t first_partial =
         row.first_partial + static_cast<std::size_t>(item.chunk * group);
     for (int head = 0; head < group; ++head, ++v) {
-      const float* weighted = state.out + v * kRowStride;
-      const float sum = SumLanes(state.sums + v * 16);
+      float* weighted = state->out + v * kRowStride;
+      const float sum = SumLanes(state->sums + v * 16);
       if (row.only_chunk) {
+        if (state->out_rotated) RotateRow(weighted, head_dim);
         StoreVector(batch,
-                    {row.batch_row, tile.kv_head * group + head, weighted, state.max[v], sum});
+                    {row.batch_row, tile.kv_head * group + head, weighted, state->max[v], sum});
         continue;
       }
       float* partial = plan.partial(scratch, first_partial + static_cast<std::size_t>(head));
       std::copy_n(weighted, head_dim, partial);
-      partial[head_dim] = state.max[v];
+      partial[head_dim] = state->max[v];
       partial[head_dim + 1] = sum;
+      partial[head_dim + 2] = state->out_rotated ? 1.0F : 0.0F;
     }
   }
 }

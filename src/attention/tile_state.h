@@ -34,6 +34,10 @@ struct alignas(64) TileState {
   std::int32_t query_sums[kMaxTileVectors];
   int vectors;
   TileView view;
+  bool queries_rotated;   // queries are those of rotated keys
+  bool queries_prepared;  // limbs, scales and sums are those of `queries`
+  bool out_rotated;       // out is of rotated values
+  bool out_empty;         // nothing was added since ResetSoftmax
 
   // Left uninitialised: Load fills what a tile uses.
   TileState() {}  // NOLINT(modernize-use-equals-default)
@@ -49,8 +53,15 @@ struct TileQueries {
 };
 
 // Fills queries, visible positions and view; the rest is as ResetSoftmax leaves it.
-void LoadQueries(const AttentionKernels& kernels, const AttentionBatch& batch,
-                 const TileQueries& queries, TileState* state);
+void LoadQueries(const AttentionBatch& batch, const TileQueries& queries, TileState* state);
+
+// Makes queries those of rotated keys or of plain ones, whatever they are, and ready for the
+// kernels (formats/hadamard.h).
+void TurnQueries(const AttentionKernels& kernels, int head_dim, bool rotated, TileState* state);
+
+// Makes the weighted sums those of rotated values or of plain ones, whatever they are: a sum over
+// pages of both kinds is turned where the kind changes.
+void TurnSums(int head_dim, bool rotated, TileState* state);
 
 // Starts an online softmax: no maximum, sums of zero.
 void ResetSoftmax(int head_dim, TileState* state);
@@ -58,7 +69,7 @@ void ResetSoftmax(int head_dim, TileState* state);
 // Writes the item's result: to out and lse for rows that see no other chunk, else to the rows'
 // partial results.
 void StoreTile(const AttentionBatch& batch, const WorkPlan& plan, const WorkItem& item,
-               std::byte* scratch, const TileState& state);
+               std::byte* scratch, TileState* state);
 
 // Writes one finished query vector: weighted sum / sum, and the log-sum-exp. A sum of zero, from a
 // vector that saw nothing, gives zeros and -inf.

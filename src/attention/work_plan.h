@@ -39,7 +39,8 @@ class WorkPlan final : public AttentionPlan {
   int group() const { return tables_.group; }  // query heads of a kv head
   int vectors(const RowTile& tile) const { return (tile.end_row - tile.first_row) * group(); }
 
-  // A partial result of one query vector: [head_dim] weighted sum, maximum, sum of weights.
+  // A partial result of one query vector: [head_dim] weighted sum, maximum, sum of weights, and 1
+  // where the weighted sum is of rotated values, else 0.
   float* partial(std::byte* scratch, std::size_t index) const;
 
  private:

@@ -12,25 +12,23 @@
 namespace swiftkv {
 
 Result<const StoredFormat*> CacheFormats::Find(const KvFormat& format) {
-  SKV_ASSIGN_OR_RETURN(FormatPlan plan,
-                       FormatPlan::For(geometry_->layers, format.key, format.value));
+  SKV_ASSIGN_OR_RETURN(FormatMap formats,
+                       FormatMap::Uniform(geometry_->layers, format.key, format.value));
   for (const auto& known : formats_) {
-    if (known->asked == plan.asked) return known.get();
+    if (known->layout.formats == formats) return known.get();
   }
   auto stored = std::make_unique<StoredFormat>();
-  stored->asked = plan.asked;
-  stored->open.layout = BlockLayout::For(*geometry_, std::move(plan.open));
-  stored->sealed.layout = BlockLayout::For(*geometry_, std::move(plan.sealed));
+  stored->layout = BlockLayout::For(*geometry_, std::move(formats));
+  stored->pools.reserve(geometry_->groups.size());
   const std::size_t known_pools = pools_.size();
-  Status status = TakePools(&stored->open);
-  if (status.ok()) status = TakePools(&stored->sealed);
+  Status status = TakePools(stored.get());
   std::uint64_t heap = stored->heap_bytes();
   for (std::size_t i = known_pools; i < pools_.size(); ++i) heap += pools_[i]->heap_bytes();
   if (status.ok() && !ledger_->TryAdd(heap)) {
     status = Status::ResourceExhausted(fmt::format(
         "a cache with sequences in {} needs {} more bytes for bookkeeping than its bound of {} "
         "leaves, which are: {}",
-        PageFormatName(stored->asked), heap, budget_->limit_bytes(), budget_->left_bytes()));
+        stored->layout.formats.name(), heap, budget_->limit_bytes(), budget_->left_bytes()));
   }
   if (!status.ok()) {
     pools_.resize(known_pools);
@@ -40,9 +38,8 @@ Result<const StoredFormat*> CacheFormats::Find(const KvFormat& format) {
   return formats_.back().get();
 }
 
-Status CacheFormats::TakePools(StoredLayout* stored) {
-  stored->pools.reserve(stored->layout.frame_bytes.size());
-  for (const std::size_t frame_bytes : stored->layout.frame_bytes) {
+Status CacheFormats::TakePools(StoredFormat* format) {
+  for (const std::size_t frame_bytes : format->layout.frame_bytes) {
     auto pool = std::find_if(pools_.begin(), pools_.end(), [&](const auto& known) {
       return known->arena().frame_bytes() == frame_bytes;
     });
@@ -50,7 +47,7 @@ Status CacheFormats::TakePools(StoredLayout* stored) {
       SKV_ASSIGN_OR_RETURN(auto fresh, FramePool::Create({frame_bytes, poison_}, budget_));
       pool = pools_.insert(pool, std::move(fresh));
     }
-    stored->pools.push_back(pool->get());
+    format->pools.push_back(pool->get());
   }
   return Status::Ok();
 }

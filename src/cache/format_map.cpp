@@ -23,8 +23,12 @@ Result<FormatMap> FormatMap::Uniform(std::span<const LayerShape> layers,
                       codec->info().name, layer.head_dim));
     }
   }
-  return FormatMap(std::vector<PageFormat>(layers.size(), format));
+  FormatMap map;
+  map.layers_.assign(layers.size(), format);
+  return map;
 }
+
+std::string FormatMap::name() const { return PageFormatName(layers_.front()); }
 
 Quality FormatMap::quality() const {
   Quality worst = Quality::kExact;

@@ -56,8 +56,8 @@ std::vector<Pattern> Patterns(const std::string& key, const std::string& value) 
   }
   patterns.push_back(partial);
 
-  Pattern mixed{"prefills beside decodes", {dense(900, 70)}};
-  mixed.sequences.push_back(Sharing(0, 768, dense(860, 80)));
+  Pattern mixed{"prefills beside decodes", {dense(900, 50)}};
+  mixed.sequences.push_back(Sharing(0, 768, dense(860, 60)));
   for (int s = 2; s < 6; ++s)
     mixed.sequences.push_back(Sharing(0, 768, dense(760 + 20 * s, s - 1)));
   mixed.sequences.push_back(dense(300, 1));
@@ -67,13 +67,13 @@ std::vector<Pattern> Patterns(const std::string& key, const std::string& value) 
 
 TEST(AttentionSharingConformance, EverySharingPatternAndFormatAgreesWithTheReference) {
   const int windows[] = {0, 600, 0, 129, 1040};
-  const int groups[] = {3, 1, 8, 4, 2, 7, 20};
+  const int groups[] = {3, 1, 8, 4, 2, 5, 7};
   std::uint32_t turn = 0;
   for (const NamedPageFormat& format : AllPageFormats()) {
     const std::string key = format.format.key->info().name;
     const std::string value = format.format.value->info().name;
-    for (const int head_dim : {32, 64, 80, 128}) {
-      for (const Pattern& pattern : Patterns(key, value)) {
+    for (const Pattern& pattern : Patterns(key, value)) {
+      for (const int head_dim : {turn % 3 == 0 ? 128 : 80, 64}) {
         if (Skips(++turn)) continue;
         PagedBatchSpec spec;
         spec.shape = ShapeOf(head_dim, 2, groups[turn % 7]);
@@ -81,7 +81,6 @@ TEST(AttentionSharingConformance, EverySharingPatternAndFormatAgreesWithTheRefer
         spec.shape.softcap = turn % 6 == 0 ? 4.0F : 0.0F;
         spec.seed = turn;
         spec.sequences = pattern.sequences;
-        if (!ServedByAll(spec.shape, format.format)) continue;
         ExpectAllAgree(pattern.name + " in " + format.name + " head_dim " +
                            std::to_string(head_dim) + " group " + std::to_string(groups[turn % 7]) +
                            " window " + std::to_string(spec.shape.window),

@@ -71,20 +71,14 @@ void ExpectAllAgree(const std::string& what, const PagedBatchSpec& spec) {
   for (const NamedBackend& tested : BackendsUnderTest()) {
     const AttentionOutcome actual = Compute(*tested.backend, &paged, 2);
     const std::string label = what + " by " + tested.name;
-    ExpectNear(label + ", out", actual.out, expected.out, tested.bound);
-    ExpectNear(label + ", lse", actual.lse, expected.lse, tested.bound);
+    const float bound = tested.bound;
+    ExpectNear(label + ", out", actual.out, expected.out, bound);
+    ExpectNear(label + ", lse", actual.lse, expected.lse, bound);
     for (std::size_t s = 0; s < expected.scores.size(); ++s) {
       ExpectNear(label + ", scores of sequence " + std::to_string(s), actual.scores[s],
-                 expected.scores[s], tested.bound);
+                 expected.scores[s], bound);
     }
   }
-}
-
-bool ServedByAll(const AttentionShape& shape, const PageFormat& format) {
-  for (const NamedBackend& tested : BackendsUnderTest()) {
-    if (!tested.backend->Serves(shape, format).ok()) return false;
-  }
-  return true;
 }
 
 AttentionShape ShapeOf(int head_dim, int kv_heads, int group) {

@@ -45,9 +45,6 @@ void ExpectNear(const std::string& what, const std::vector<float>& actual,
 // Compares out, lse and scores of all backends with the reference on one batch.
 void ExpectAllAgree(const std::string& what, const PagedBatchSpec& spec);
 
-// Returns whether every backend under test computes pages of the format.
-bool ServedByAll(const AttentionShape& shape, const PageFormat& format);
-
 AttentionShape ShapeOf(int head_dim, int kv_heads, int group);
 
 // A sequence of one dense run.

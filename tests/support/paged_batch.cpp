@@ -42,7 +42,8 @@ PagedBatch::PagedBatch(const PagedBatchSpec& spec) : shape_(spec.shape), random_
   for (std::size_t s = 0; s < spec.sequences.size(); ++s) ShareFrames(spec, s);
   const auto vectors = static_cast<std::size_t>(rows * shape_.num_heads);
   q_.resize(vectors * static_cast<std::size_t>(shape_.head_dim));
-  std::normal_distribution<float> normal(0, spec.magnitude);
+  std::normal_distribution<float> unit;
+  const auto normal = [&](std::mt19937& random) { return spec.magnitude * unit(random); };
   for (float& value : q_) value = normal(random_);
   out_.resize(q_.size());
   lse_.resize(vectors);
@@ -147,12 +148,14 @@ void PagedBatch::ShareFrames(const PagedBatchSpec& spec, std::size_t sequence) {
 void PagedBatch::FillRun(const PagedBatchSpec& spec, const PageRun& run, int first_page) {
   const auto dim = static_cast<std::size_t>(shape_.head_dim);
   std::vector<float> rows(kPageTokens * dim);
-  std::normal_distribution<float> normal(0, spec.magnitude);
+  std::normal_distribution<float> unit;
+  const auto normal = [&](std::mt19937& random) { return spec.magnitude * unit(random); };
   for (int page = first_page; page < run.num_pages; ++page) {
     const int count = std::min(kPageTokens, run.num_tokens - page * kPageTokens);
     for (int head = run.first_head; head < run.end_head; ++head) {
       std::byte* bytes = base_ + (run.Page(page, head) - base_);
       for (float& value : rows) value = normal(random_);
+      for (std::size_t at = 3; at < rows.size(); at += dim) rows[at] += spec.key_bias;
       run.format.key->Encode(MutableKeyPlane(run.format, run.layout, shape_.head_dim, bytes),
                              {0, count}, rows.data(), dim);
       for (float& value : rows) value = normal(random_);

@@ -45,6 +45,7 @@ struct PagedBatchSpec {
   std::vector<SequenceSpec> sequences;
   std::uint32_t seed = 1;
   float magnitude = 1;  // standard deviation of keys, values and queries
+  float key_bias = 0;   // added to one channel of all keys, as some models have it
 };
 
 // Owns the pages, queries and outputs of one batch.
