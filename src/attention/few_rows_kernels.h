@@ -23,7 +23,7 @@ constexpr int BlockWidth() {
   return kVectors * 2 <= S::kAccumulators ? 2 : 1;
 }
 
-// Factors of the slots of a page: scales where the format has them.
+// Factors of the slots of a page: scales times one kFactor.
 template <class S, class Reader>
 inline typename S::Vec PageScales(const std::uint16_t* scales) {
   const auto halves = S::LoadHalves(reinterpret_cast<const std::byte*>(scales));
@@ -79,6 +79,15 @@ inline void DotBlock(const float* queries, int head_dim, const BatchPlanes& keys
 template <class S, class Reader, int kVectors>
 inline void DotVectors(const float* queries, int head_dim, const BatchPlanes& keys, float* scores) {
   constexpr int kPages = BlockWidth<S, kVectors>();
+  alignas(64) float scaled[Reader::kFactor == 1 ? 1 : kVectors * kRowStride];
+  if constexpr (Reader::kFactor != 1) {
+    for (int v = 0; v < kVectors; ++v) {
+      for (int c = v * kRowStride; c < v * kRowStride + head_dim; c += 16) {
+        S::Store(scaled + c, S::Mul(S::Load(queries + c), S::Set(Reader::kFactor)));
+      }
+    }
+    queries = scaled;
+  }
   constexpr int kScaleLine = 64;  // directly before the plane
   if constexpr (Reader::kScaled) {
     for (int p = 0; p < keys.pages; ++p) S::Prefetch(keys.ahead[p] - kScaleLine);
@@ -118,7 +127,10 @@ inline void WeighBlock(const float* weights, int head_dim, const BatchPlanes& va
 #pragma GCC unroll 8
   for (int v = 0; v < kVectors; ++v) {
 #pragma GCC unroll 4
-    for (int i = 0; i < kVecs; ++i) sums[v][i] = S::Load(out + v * kRowStride + channel + i * 16);
+    for (int i = 0; i < kVecs; ++i) {
+      sums[v][i] =
+          Reader::kFactor == 1 ? S::Load(out + v * kRowStride + channel + i * 16) : S::Set(0.0F);
+    }
   }
   for (int first = 0, page = 0; first < tokens; first += kPageTokens, ++page) {
     const int count = tokens - first;
@@ -142,7 +154,13 @@ inline void WeighBlock(const float* weights, int head_dim, const BatchPlanes& va
 #pragma GCC unroll 8
   for (int v = 0; v < kVectors; ++v) {
 #pragma GCC unroll 4
-    for (int i = 0; i < kVecs; ++i) S::Store(out + v * kRowStride + channel + i * 16, sums[v][i]);
+    for (int i = 0; i < kVecs; ++i) {
+      float* to = out + v * kRowStride + channel + i * 16;
+      if constexpr (Reader::kFactor != 1) {
+        sums[v][i] = S::Fma(sums[v][i], S::Set(Reader::kFactor), S::Load(to));
+      }
+      S::Store(to, sums[v][i]);
+    }
   }
 }
 

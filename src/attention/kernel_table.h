@@ -13,9 +13,8 @@
 //                                      also where the result would be subnormal if need be
 //     LoadHalves(p)                    16 f16
 //     LoadBrains(p, even, odd)         16 pairs of bf16
-//     LoadE4m3(p)                      16 codes as f16 of 1/256 the value
-//     LoadE4m3(p, first, second)       32 codes
-//     LoadE5m2(p), LoadE5m2(p, first, second)
+//     LoadFp8<kMantissa>(p, vecs)      16 groups of 4 codes: code i of every group as vecs[i], its
+//                                      exponent and mantissa moved into place
 //     Bytes                            16 groups of 4 signed bytes
 //     LoadBiased(p)                    64 bytes less 128
 //     LoadLevels(p, low, high)         the levels (kInt4Levels) of 64 low and 64 high nibbles
@@ -50,8 +49,8 @@ constexpr AttentionKernels MakeKernelsOf(const char* isa) {
 
 template <class S>
 constexpr AttentionKernels MakeKernels(const char* isa) {
-  return MakeKernelsOf<S, F32Reader<S>, F16Reader<S>, Bf16Reader<S>, Fp8Reader<S, true>,
-                       Fp8Reader<S, false>, Int8Reader<S>, Int4Reader<S>>(isa);
+  return MakeKernelsOf<S, F32Reader<S>, F16Reader<S>, Bf16Reader<S>, E4m3Reader<S>, E5m2Reader<S>,
+                       Int8Reader<S>, Int4Reader<S>>(isa);
 }
 
 }  // namespace swiftkv

@@ -92,28 +92,25 @@ struct Avx2 {
     *odd = {_mm256_castsi256_ps(_mm256_and_si256(low, top)),
             _mm256_castsi256_ps(_mm256_and_si256(high, top))};
   }
-  // Codes as halves of 1/256 the value (E4M3) or of the value (E5M2).
-  static Vec ConvertHalves(__m256i halves) {
-    return {_mm256_cvtph_ps(_mm256_castsi256_si128(halves)),
-            _mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1))};
+  // The byte at the top of each lane: its sign stays, the rest moves to below the sign.
+  template <int kMantissa>
+  static __m256 PlaceFp8(__m256i lanes) {
+    constexpr int kShift = 1 + kMantissa;  // 8 - (1 + exponent bits) more places for the exponent
+    constexpr unsigned kKept = 0x80000000U | (0x7FU << (24 - kShift));
+    return _mm256_castsi256_ps(_mm256_and_si256(_mm256_srai_epi32(lanes, kShift),
+                                                _mm256_set1_epi32(static_cast<int>(kKept))));
   }
-  static __m256i LoadShifted(const std::byte* p) {
-    const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-    return _mm256_slli_epi16(_mm256_cvtepu8_epi16(codes), 8);
-  }
-  static Vec LoadE4m3(const std::byte* p) {
-    const __m256i sign_twice = _mm256_srai_epi16(LoadShifted(p), 1);
-    return ConvertHalves(
-        _mm256_and_si256(sign_twice, _mm256_set1_epi16(static_cast<short>(0xBFFF))));
-  }
-  static Vec LoadE5m2(const std::byte* p) { return ConvertHalves(LoadShifted(p)); }
-  static void LoadE4m3(const std::byte* p, Vec* first, Vec* second) {
-    *first = LoadE4m3(p);
-    *second = LoadE4m3(p + 16);
-  }
-  static void LoadE5m2(const std::byte* p, Vec* first, Vec* second) {
-    *first = LoadE5m2(p);
-    *second = LoadE5m2(p + 16);
+  template <int kMantissa>
+  static void LoadFp8(const std::byte* p, Vec* vecs) {
+    const __m256i low = LoadHalf(p);
+    const __m256i high = LoadHalf(p + 32);
+    vecs[0] = {PlaceFp8<kMantissa>(_mm256_slli_epi32(low, 24)),
+               PlaceFp8<kMantissa>(_mm256_slli_epi32(high, 24))};
+    vecs[1] = {PlaceFp8<kMantissa>(_mm256_slli_epi32(low, 16)),
+               PlaceFp8<kMantissa>(_mm256_slli_epi32(high, 16))};
+    vecs[2] = {PlaceFp8<kMantissa>(_mm256_slli_epi32(low, 8)),
+               PlaceFp8<kMantissa>(_mm256_slli_epi32(high, 8))};
+    vecs[3] = {PlaceFp8<kMantissa>(low), PlaceFp8<kMantissa>(high)};
   }
   struct Bytes {
     __m256i low;

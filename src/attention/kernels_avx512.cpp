@@ -49,34 +49,21 @@ struct Avx512 {
     *odd = _mm512_castsi512_ps(
         _mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xFFFF0000U))));
   }
-  // Codes in the upper bytes of words become halves of 1/256 the value (E4M3) or of the value.
-  static __m512i E4m3Halves(__m512i words) {
-    const __m512i shifted = _mm512_srai_epi16(_mm512_slli_epi16(words, 8), 1);
-    return _mm512_and_si512(shifted, _mm512_set1_epi16(static_cast<short>(0xBFFF)));
+  // The byte at the top of each lane: its sign stays, the rest moves to below the sign.
+  template <int kMantissa>
+  static Vec PlaceFp8(__m512i lanes) {
+    constexpr int kShift = 1 + kMantissa;  // 8 - (1 + exponent bits) more places for the exponent
+    constexpr unsigned kKept = 0x80000000U | (0x7FU << (24 - kShift));
+    return _mm512_castsi512_ps(_mm512_and_si512(_mm512_srai_epi32(lanes, kShift),
+                                                _mm512_set1_epi32(static_cast<int>(kKept))));
   }
-  static void ConvertHalves(__m512i halves, Vec* first, Vec* second) {
-    *first = _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
-    *second = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1));
-  }
-  static __m512i LoadWords(const std::byte* p) {
-    return _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-  }
-  static void LoadE4m3(const std::byte* p, Vec* first, Vec* second) {
-    ConvertHalves(E4m3Halves(LoadWords(p)), first, second);
-  }
-  static void LoadE5m2(const std::byte* p, Vec* first, Vec* second) {
-    ConvertHalves(_mm512_slli_epi16(LoadWords(p), 8), first, second);
-  }
-  static __m256i LoadHalfWords(const std::byte* p) {
-    return _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-  }
-  static Vec LoadE4m3(const std::byte* p) {
-    const __m256i shifted = _mm256_srai_epi16(_mm256_slli_epi16(LoadHalfWords(p), 8), 1);
-    return _mm512_cvtph_ps(
-        _mm256_and_si256(shifted, _mm256_set1_epi16(static_cast<short>(0xBFFF))));
-  }
-  static Vec LoadE5m2(const std::byte* p) {
-    return _mm512_cvtph_ps(_mm256_slli_epi16(LoadHalfWords(p), 8));
+  template <int kMantissa>
+  static void LoadFp8(const std::byte* p, Vec* vecs) {
+    const __m512i codes = _mm512_loadu_si512(p);
+    vecs[0] = PlaceFp8<kMantissa>(_mm512_slli_epi32(codes, 24));
+    vecs[1] = PlaceFp8<kMantissa>(_mm512_slli_epi32(codes, 16));
+    vecs[2] = PlaceFp8<kMantissa>(_mm512_slli_epi32(codes, 8));
+    vecs[3] = PlaceFp8<kMantissa>(codes);
   }
   using Bytes = __m512i;
   static Bytes LoadBiased(const std::byte* p) {

@@ -118,31 +118,17 @@ struct Portable {
       odd->quad[i] = reinterpret_cast<Quad>(pairs[i] & INT32_C(-65536));
     }
   }
-  // Codes of kMantissa bits of mantissa, whose exponent moved into place reads 2^-112 (E5M2) or
-  // 2^-120 of the value, times 2^112.
   template <int kMantissa>
-  static Vec LoadFp8(const std::byte* p) {
-    std::uint8_t codes[16];
-    __builtin_memcpy(codes, p, sizeof(codes));
-    Vec v;
+  static void LoadFp8(const std::byte* p, Vec* vecs) {
+    QuadInt groups[4];
+    __builtin_memcpy(groups, p, sizeof(groups));
     for (int i = 0; i < 4; ++i) {
-      const std::uint8_t* c = codes + 4 * i;
-      const QuadInt bits{c[0], c[1], c[2], c[3]};
-      const Quad magnitude = reinterpret_cast<Quad>((bits & 0x7F) << (23 - kMantissa)) * 0x1p112F;
-      v.quad[i] =
-          reinterpret_cast<Quad>(reinterpret_cast<QuadInt>(magnitude) | ((bits & 0x80) << 24));
+      for (int q = 0; q < 4; ++q) {
+        const QuadInt code = groups[q] >> (8 * i);
+        const QuadInt bits = ((code & 0x80) << 24) | ((code & 0x7F) << (23 - kMantissa));
+        vecs[i].quad[q] = reinterpret_cast<Quad>(bits);
+      }
     }
-    return v;
-  }
-  static Vec LoadE4m3(const std::byte* p) { return LoadFp8<3>(p); }
-  static Vec LoadE5m2(const std::byte* p) { return LoadFp8<2>(p); }
-  static void LoadE4m3(const std::byte* p, Vec* first, Vec* second) {
-    *first = LoadE4m3(p);
-    *second = LoadE4m3(p + 16);
-  }
-  static void LoadE5m2(const std::byte* p, Vec* first, Vec* second) {
-    *first = LoadE5m2(p);
-    *second = LoadE5m2(p + 16);
   }
   struct Bytes {
     std::int8_t byte[64];

@@ -5,11 +5,11 @@
 // A reader hides where a format's bytes lie (docs/page_format.md) from the kernels:
 //     f32, f16   K [d][16]             V [16][d]
 //     bf16       K [d/2][16][2]        V [8][d][2]
-//     fp8        K [d][16]             V [16][d]
-//     int8       K [d/4][16][4]        V [4][d][4]
+//     fp8, int8  K [d/4][16][4]        V [4][d][4]
 //     int4       K [d/8][16][4] x 2    V [2][d][4] x 2    nibbles: channels c and c + d/2, tokens t
 //                                                         and t + 8
-// What it gives, times kFactor and the slot's scale where the format has scales, is the value.
+// What it gives, times kFactor^2 and the slot's scale where the format has scales, is the value.
+// The factor is applied in two steps, before and after a sum, so that nothing leaves f32's range.
 //
 // Members of a reader:
 //     kScaled, kFactor
@@ -29,6 +29,10 @@
 #include "swiftkv/page_codec.h"
 
 namespace swiftkv {
+
+consteval float PowerOfTwo(int exponent) {
+  return exponent == 0 ? 1 : 2 * PowerOfTwo(exponent - 1);
+}
 
 // Channel `i` of load `group` of K.
 template <class Reader>
@@ -130,43 +134,36 @@ struct Bf16Reader {
   }
 };
 
-// 8-bit floats moved into the bits of f16, whose exponents count from another number: kFactor makes
-// up for it.
-template <class S, bool kIsE4m3>
+// 8-bit floats moved into the bits of f32, whose exponents count from another number: kFactor twice
+// makes up for it.
+template <class S, int kMantissa, int kExponentBias>
 struct Fp8Reader {
   using Vec = typename S::Vec;
   static constexpr bool kScaled = true;
-  static constexpr float kFactor = kIsE4m3 ? 256 : 1;
+  static constexpr float kFactor = PowerOfTwo((127 - kExponentBias) / 2);
   static constexpr int kKeyChannels = 4;
   static constexpr int kKeyBytes = 64;
   static constexpr int kKeyHalves = 1;
   static constexpr int kValueTokens = 4;
   static constexpr int kValueHalves = 1;
 
-  // 32 codes.
-  static void LoadPair(const std::byte* p, Vec* first, Vec* second) {
-    if constexpr (kIsE4m3) {
-      S::LoadE4m3(p, first, second);
-    } else {
-      S::LoadE5m2(p, first, second);
-    }
-  }
   static void LoadKeys(const std::byte* p, Vec (&vecs)[4]) {
-    LoadPair(p, &vecs[0], &vecs[1]);
-    LoadPair(p + 32, &vecs[2], &vecs[3]);
+    S::template LoadFp8<kMantissa>(p, vecs);
   }
   static void LoadValues(const std::byte* plane, int group, int channel, int head_dim,
                          Vec (&vecs)[4]) {
-    const std::byte* row = plane + 4 * group * head_dim + channel;
-    for (int i = 0; i < 4; ++i)
-      vecs[i] = kIsE4m3 ? S::LoadE4m3(row + i * head_dim) : S::LoadE5m2(row + i * head_dim);
+    LoadKeys(plane + (group * head_dim + channel) * 4, vecs);
   }
   template <int kVecs>
   static void PrefetchValues(const std::byte* plane, int group, int channel, int head_dim) {
-    const std::byte* row = plane + 4 * group * head_dim + channel;
-    for (int i = 0; i < 4; ++i) S::Prefetch(row + i * head_dim);
+    const std::byte* row = plane + (group * head_dim + channel) * 4;
+    for (int i = 0; i < kVecs; ++i) S::Prefetch(row + i * 64);
   }
 };
+template <class S>
+using E4m3Reader = Fp8Reader<S, 3, 7>;
+template <class S>
+using E5m2Reader = Fp8Reader<S, 2, 15>;
 
 template <class S>
 struct Int8Reader {

@@ -28,6 +28,9 @@ void UnpackKeys(const BatchPlanes& keys, int head_dim, float* unpacked) {
       Reader::LoadKeys(bytes, channels);
       for (int i = 0; i < Reader::kKeyChannels; ++i) {
         if constexpr (Reader::kScaled) channels[i] = S::Mul(channels[i], scales);
+        if constexpr (Reader::kFactor != 1) {
+          channels[i] = S::Mul(channels[i], S::Set(Reader::kFactor));
+        }
         S::Store(columns + KeyChannel<Reader>(group, i, head_dim) * kBatchTokens, channels[i]);
       }
       bytes += Reader::kKeyBytes;
@@ -50,6 +53,9 @@ void UnpackValues(const BatchPlanes& values, int head_dim, float* unpacked) {
         for (int i = 0; i < Reader::kValueTokens; ++i) {
           const int token = ValueToken<Reader>(group, i);
           if constexpr (Reader::kScaled) tokens[i] = S::Mul(tokens[i], S::Set(scales[token]));
+          if constexpr (Reader::kFactor != 1) {
+            tokens[i] = S::Mul(tokens[i], S::Set(Reader::kFactor));
+          }
           S::Store(rows + token * head_dim + channel, tokens[i]);
         }
       }

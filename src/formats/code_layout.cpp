@@ -2,8 +2,6 @@
 // Interleaves codes by channels (K) and by tokens (V).
 #include "formats/code_layout.h"
 
-#include <cstring>
-
 #include "formats/slot_transpose.h"
 
 namespace swiftkv {
@@ -28,28 +26,6 @@ std::uint8_t* TokenColumn(std::uint8_t* plane, std::size_t dim, std::size_t slot
 }
 const std::uint8_t* TokenColumn(const std::uint8_t* plane, std::size_t dim, std::size_t slot) {
   return plane + slot / kQuad * dim * kQuad + slot % kQuad;
-}
-
-void ScatterSingleKeys(const std::uint8_t* rows, std::size_t dim, SlotRange slots,
-                       std::uint8_t* plane) {
-  ScatterSlots(rows, dim, dim, slots, plane);
-}
-
-void GatherSingleKeys(const std::uint8_t* plane, std::size_t dim, SlotRange slots,
-                      std::uint8_t* rows) {
-  GatherSlots(plane, dim, slots, rows, dim);
-}
-
-void ScatterSingleValues(const std::uint8_t* rows, std::size_t dim, SlotRange slots,
-                         std::uint8_t* plane) {
-  std::memcpy(plane + static_cast<std::size_t>(slots.first_slot) * dim, rows,
-              static_cast<std::size_t>(slots.count) * dim);
-}
-
-void GatherSingleValues(const std::uint8_t* plane, std::size_t dim, SlotRange slots,
-                        std::uint8_t* rows) {
-  std::memcpy(rows, plane + static_cast<std::size_t>(slots.first_slot) * dim,
-              static_cast<std::size_t>(slots.count) * dim);
 }
 
 void ScatterQuadKeys(const std::uint8_t* rows, std::size_t dim, SlotRange slots,
@@ -141,8 +117,6 @@ void GatherNibbleValues(const std::uint8_t* plane, std::size_t dim, SlotRange sl
 
 }  // namespace
 
-constinit const CodeLayout kSingleCodes = {8, ScatterSingleKeys, ScatterSingleValues,
-                                           GatherSingleKeys, GatherSingleValues};
 constinit const CodeLayout kQuadCodes = {8, ScatterQuadKeys, ScatterQuadValues, GatherQuadKeys,
                                          GatherQuadValues};
 constinit const CodeLayout kNibbleCodes = {4, ScatterNibbleKeys, ScatterNibbleValues,

@@ -27,8 +27,6 @@ struct CodeLayout {
                         std::uint8_t* rows);
 };
 
-// K [d][16], V [16][d]: a vector register takes the codes of 16 tokens or of neighbouring channels.
-extern const CodeLayout kSingleCodes;
 // K [d/4][16][4], V [4][d][4]: what the byte dot-product instructions (VNNI) take as it lies.
 extern const CodeLayout kQuadCodes;
 // K [d/8][16][4], a byte holding channels c (low nibble) and c + d/2; V [2][d][4], a byte holding

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stores rows as 8-bit floats with a scale that puts the row's largest magnitude at the largest
-// finite code: nothing overflows, and what is small keeps its own exponent.
+// Stores rotated rows as 8-bit floats with a scale that puts the row's largest magnitude at the
+// largest finite code: nothing overflows, and what is small keeps its own exponent.
 #include "formats/fp8_codecs.h"
 
 #include "base/fp8.h"
@@ -17,7 +17,7 @@ constexpr FormatInfo kE4m3Info = {
     .quality = Quality::kNear,
     .bits_per_value = 8,
     .has_scales = true,
-    .rotated = false,
+    .rotated = true,
 };
 
 constexpr FormatInfo kE5m2Info = {
@@ -27,7 +27,7 @@ constexpr FormatInfo kE5m2Info = {
     .quality = Quality::kNear,
     .bits_per_value = 8,
     .has_scales = true,
-    .rotated = false,
+    .rotated = true,
 };
 
 // Returns the scale's bits and sets `factor`, by which values are multiplied: 0 in a row of zeros.
@@ -63,7 +63,7 @@ constexpr RowCoding kE5m2Coding = {EncodeE5m2, DecodeRow<Fp8E5m2>};
 
 }  // namespace
 
-constinit const ScaledCodec kFp8E4m3Codec(&kE4m3Info, &kE4m3Coding, &kSingleCodes);
-constinit const ScaledCodec kFp8E5m2Codec(&kE5m2Info, &kE5m2Coding, &kSingleCodes);
+constinit const ScaledCodec kFp8E4m3Codec(&kE4m3Info, &kE4m3Coding, &kQuadCodes);
+constinit const ScaledCodec kFp8E5m2Codec(&kE5m2Info, &kE5m2Coding, &kQuadCodes);
 
 }  // namespace swiftkv

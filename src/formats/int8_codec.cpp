@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stores rows as integers from -127 to 127 times a scale per token and head, biased by 128: the
-// unsigned operand of the byte dot-product instructions.
+// Stores rotated rows as integers from -127 to 127 times a scale per token and head, biased by 128:
+// the unsigned operand of the byte dot-product instructions.
 #include "formats/int8_codec.h"
 
 #include "base/half.h"
@@ -19,7 +19,7 @@ constexpr FormatInfo kInfo = {
     .quality = Quality::kNear,
     .bits_per_value = 8,
     .has_scales = true,
-    .rotated = false,
+    .rotated = true,
 };
 
 std::uint16_t EncodeRow(const float* row, std::size_t dim, std::uint8_t* codes) {

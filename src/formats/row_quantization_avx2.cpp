@@ -44,13 +44,12 @@ inline __m256i Fp8Codes(__m256 values) {
       _mm256_srli_epi32(_mm256_add_epi32(magnitude, _mm256_add_epi32(half, odd)), Format::kShift);
   code = _mm256_sub_epi32(code, _mm256_set1_epi32(Format::kRebias));
   code = _mm256_min_epi32(code, _mm256_set1_epi32(Format::kLargestCode));
-  const __m256i rounder = _mm256_set1_epi32(Format::kRounder);
-  const __m256 rounded =
-      _mm256_add_ps(_mm256_castsi256_ps(magnitude), _mm256_castsi256_ps(rounder));
-  const __m256i subnormal = _mm256_sub_epi32(_mm256_castps_si256(rounded), rounder);
+  const __m256i above_half =
+      _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(Format::kHalfSmallest));
+  const __m256i small = _mm256_and_si256(above_half, _mm256_set1_epi32(1 << Format::kMantissaBits));
   const __m256i is_small =
       _mm256_cmpgt_epi32(_mm256_set1_epi32(Format::kSmallestNormal), magnitude);
-  code = _mm256_blendv_epi8(code, subnormal, is_small);
+  code = _mm256_blendv_epi8(code, small, is_small);
   const __m256i is_number = _mm256_castps_si256(_mm256_cmp_ps(values, values, _CMP_ORD_Q));
   return _mm256_and_si256(_mm256_or_si256(code, sign), is_number);
 }

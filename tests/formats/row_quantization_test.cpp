@@ -40,10 +40,11 @@ std::uint8_t NearestFp8(float value) {
   if (std::isnan(value)) return 0;
   const double magnitude = std::fabs(static_cast<double>(value));
   std::uint8_t best = 0;
-  for (std::uint32_t code = 1; code <= Format::kLargestCode; ++code) {
+  constexpr std::uint32_t kSmallest = 1U << Format::kMantissaBits;  // normal
+  for (std::uint32_t code = kSmallest; code <= Format::kLargestCode; ++code) {
     const double error = std::fabs(Format::ToFloat(static_cast<std::uint8_t>(code)) - magnitude);
     const double best_error = std::fabs(Format::ToFloat(best) - magnitude);
-    if (error < best_error || (error == best_error && code % 2 == 0)) {
+    if (error < best_error || (error == best_error && best != 0 && code % 2 == 0)) {
       best = static_cast<std::uint8_t>(code);
     }
   }
