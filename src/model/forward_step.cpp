@@ -140,6 +140,8 @@ Status ForwardStep::EnsureScratch(std::size_t bytes) {
 // tokens, so that two threads never write into one page. One call of StoreRows takes one stride
 // for K and V, so that where theirs differ tokens go one by one.
 void ForwardStep::Store(int layer, const ComputedKv& kv, int thread, int num_threads) const {
+  const bool timed = times_ != nullptr && thread == 0;
+  const ForwardTimer timer(timed ? &times_->store_seconds : nullptr);
   const std::int64_t stretch = kv.key_stride == kv.value_stride ? 4 * kPageTokens : 1;
   const int kv_heads = groups_[layers_[static_cast<std::size_t>(layer)].group].shape.num_kv_heads;
   int item = 0;
@@ -168,6 +170,7 @@ void ForwardStep::Store(int layer, const ComputedKv& kv, int thread, int num_thr
 }
 
 void ForwardStep::Attend(int layer, const float* q, float* out, AttentionTeam team) const {
+  const ForwardTimer timer(AttentionSeconds(team.thread));
   AttentionBatch batch = BatchOf(layer);
   batch.q = q;
   batch.out = out;
@@ -178,6 +181,7 @@ void ForwardStep::Attend(int layer, const float* q, float* out, AttentionTeam te
 void ForwardStep::Merge(int layer, const float* q, float* out, AttentionTeam team) const {
   const AttentionPlan& plan = *groups_[layers_[static_cast<std::size_t>(layer)].group].plan;
   if (!plan.needs_merge()) return;
+  const ForwardTimer timer(AttentionSeconds(team.thread));
   AttentionBatch batch = BatchOf(layer);
   batch.q = q;
   batch.out = out;

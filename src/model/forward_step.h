@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "model/decoder_spec.h"
+#include "model/forward_times.h"
 #include "model/model_batch.h"
 #include "swiftkv/attention.h"
 #include "swiftkv/kv_cache.h"
@@ -46,6 +47,10 @@ class ForwardStep {
   bool needs_merge() const { return needs_merge_; }
   std::size_t scratch_bytes() const { return scratch_size_; }
 
+  // Adds the time of what follows to `times`, which outlives it; null, as at first, measures
+  // nothing.
+  void set_times(ForwardTimes* times) { times_ = times; }
+
   void Store(int layer, const ComputedKv& kv, int thread, int num_threads) const;
   void Attend(int layer, const float* q, float* out, AttentionTeam team) const;
   void Merge(int layer, const float* q, float* out, AttentionTeam team) const;
@@ -61,6 +66,9 @@ class ForwardStep {
     std::vector<AttentionSequence> sequences;  // one per slice; spans into runs
   };
 
+  double* AttentionSeconds(int thread) const {
+    return times_ == nullptr || thread != 0 ? nullptr : &times_->attention_seconds;
+  }
   void CollectRuns(int layer, const ModelBatch& batch);
   AttentionBatch BatchOf(int layer) const;
   Status EnsureScratch(std::size_t bytes);
@@ -76,6 +84,7 @@ class ForwardStep {
   std::vector<BatchSlice> slices_;
   std::vector<std::size_t> run_ends_;  // Prepare's: of each slice in Layer::runs
   bool needs_merge_ = false;
+  ForwardTimes* times_ = nullptr;                    // written by thread 0 only
   std::unique_ptr<std::byte, FreeScratch> scratch_;  // aligned to 64
   std::size_t scratch_size_ = 0;
 };

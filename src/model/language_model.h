@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "model/decoder_spec.h"
+#include "model/forward_times.h"
 #include "model/model_batch.h"
 #include "swiftkv/kv_cache.h"
 #include "swiftkv/status.h"
@@ -61,6 +62,10 @@ class LanguageModel {
   // Shapes for KvCacheOptions::layers.
   std::vector<LayerShape> layer_shapes() const;
   ModelMemory memory() const;
+
+  // Adds what coming Forwards spend on attention to `times`, which outlives them; null, as at
+  // first, measures nothing and costs nothing.
+  void set_times(ForwardTimes* times);
 
   // Computes the batch: stores the rows' K/V into their reserved slots and returns the wanted
   // logits, [outputs, vocab_size] f32 in slice order, valid until the next call. Reserve comes

@@ -19,6 +19,7 @@ struct Bench {
   const MachineProbes* probes;
   RoundOptions rounds;
   BenchArena* arena;
+  BenchArena* second_arena;  // of what is measured beside the pages of the first
   ThreadTeam* team;
 };
 
@@ -67,27 +68,23 @@ Status MeasureDecode(const Bench& bench, AttentionRow* row) {
   return Status::Ok();
 }
 
-// The private pages go first and then make room: both together would be twice the memory.
 Status MeasureCascade(const Bench& bench, AttentionRow* row) {
   const AttentionCase& what = row->what;
-  double private_us = 0;  // of one call
-  {
-    SKV_ASSIGN_OR_RETURN(const Setup setup, MakeSetup(bench, what.isa, what.private_pages));
-    const Pass passes[] = {std::cref(*setup.kernel)};
-    const RoundTimes times = Measure(bench, passes);
-    AddTimes(times, row);
-    private_us = Median(times.seconds[0]) * 1e6 / setup.pages->work().calls;
-  }
-  SKV_ASSIGN_OR_RETURN(const Setup setup, MakeSetup(bench, what.isa, what.pages));
-  const Pass passes[] = {StreamOf(bench, *setup.pages), std::cref(*setup.kernel)};
+  SKV_ASSIGN_OR_RETURN(const Setup shared, MakeSetup(bench, what.isa, what.pages));
+  Bench beside = bench;
+  beside.arena = bench.second_arena;
+  SKV_ASSIGN_OR_RETURN(const Setup alone, MakeSetup(beside, what.isa, what.private_pages));
+  const Pass passes[] = {StreamOf(bench, *shared.pages), std::cref(*shared.kernel),
+                         std::cref(*alone.kernel)};
   const RoundTimes times = Measure(bench, passes);
   AddTimes(times, row);
-  const double bytes = static_cast<double>(setup.pages->work().distinct_bytes);
+  const BenchWork& work = shared.pages->work();
+  const double calls = static_cast<double>(work.calls) / alone.pages->work().calls;
   row->us = Median(times.seconds[1]) * 1e6;
-  row->stream_gb_s = bytes / Median(times.seconds[0]) * 1e-9;
+  row->stream_gb_s = static_cast<double>(work.distinct_bytes) / Median(times.seconds[0]) * 1e-9;
   row->fraction = MedianRatio(times.seconds[0], times.seconds[1]);
-  row->us_private = private_us * setup.pages->work().calls;
-  row->ratio = *row->us_private / row->us;
+  row->us_private = Median(times.seconds[2]) * calls * 1e6;
+  row->ratio = MedianRatio(times.seconds[2], times.seconds[1]) * calls;
   return Status::Ok();
 }
 
@@ -125,7 +122,8 @@ Result<AttentionBenchResult> RunAttentionBench(const BenchAttentionOptions& opti
   SKV_ASSIGN_OR_RETURN(result.machine, MeasureMachine(probes, bytes, &team));
 
   BenchArena arena(options.huge_pages);
-  Bench bench = {&probes, {}, &arena, &team};
+  BenchArena second_arena(options.huge_pages);
+  Bench bench = {&probes, {}, &arena, &second_arena, &team};
   bench.rounds.rounds = options.rounds;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     if (!progress(static_cast<double>(i) / static_cast<double>(cases.size()), cases[i])) break;

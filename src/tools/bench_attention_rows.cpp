@@ -7,8 +7,7 @@
 #include <cmath>
 
 #include "base/status_macros.h"
-#include "formats/codec_table.h"
-#include "formats/page_format_table.h"
+#include "tools/bench_formats.h"
 
 namespace swiftkv {
 namespace {
@@ -39,17 +38,10 @@ AttentionShape ShapeOf(int head_dim, int gqa) {
           .scale = 1.0F / std::sqrt(static_cast<float>(head_dim))};
 }
 
-bool TakesAll(const NameList& names) { return names.names == std::vector<std::string>{"all"}; }
-
-struct NamedFormat {
-  std::string name;
-  PageFormat format;
-};
-
 // One instruction set, format and shape, for which phases add their cases.
 struct Kernels {
   Isa isa = Isa::kPortable;
-  NamedFormat format;
+  BenchFormat format;
   AttentionShape shape;
 };
 
@@ -108,32 +100,6 @@ AttentionCase PrefillCase(const Kernels& kernels, int context, double bytes) {
   return made;
 }
 
-// Takes a name of the table, or "int8/int4" for any two codecs.
-Result<PageFormat> FormatCalled(const std::string& name) {
-  const std::size_t slash = name.find('/');
-  if (slash == std::string::npos) return FindPageFormat(name);
-  PageFormat format;
-  SKV_ASSIGN_OR_RETURN(format.key, FindCodec(name.substr(0, slash)));
-  SKV_ASSIGN_OR_RETURN(format.value, FindCodec(name.substr(slash + 1)));
-  return format;
-}
-
-Result<std::vector<NamedFormat>> ListFormats(const NameList& wanted) {
-  std::vector<NamedFormat> formats;
-  if (TakesAll(wanted)) {
-    for (const NamedPageFormat& row : AllPageFormats()) {
-      const bool oracle = row.format.key->info().id == FormatId::kF32;
-      if (!oracle) formats.push_back({row.name, row.format});
-    }
-    return formats;
-  }
-  for (const std::string& name : wanted.names) {
-    SKV_ASSIGN_OR_RETURN(const PageFormat format, FormatCalled(name));
-    formats.push_back({name, format});
-  }
-  return formats;
-}
-
 Result<std::vector<Isa>> ListIsas(const std::string& wanted) {
   std::vector<Isa> isas;
   if (wanted != "all") {
@@ -170,14 +136,14 @@ bool SameKernels(const AttentionCase& a, const AttentionCase& b) {
 // Returns the combinations that the kernels compute.
 Result<std::vector<Kernels>> ListKernels(const BenchAttentionOptions& options) {
   SKV_ASSIGN_OR_RETURN(const std::vector<Isa> isas, ListIsas(options.isa));
-  SKV_ASSIGN_OR_RETURN(const std::vector<NamedFormat> formats, ListFormats(options.formats));
-  const bool may_leave_out = TakesAll(options.formats);
+  SKV_ASSIGN_OR_RETURN(const std::vector<BenchFormat> formats, ListBenchFormats(options.formats));
+  const bool may_leave_out = TakesAllFormats(options.formats);
   std::vector<Kernels> kernels;
   for (const int head_dim : options.head_dims.values) {
     for (const int gqa : options.gqa.values) {
       for (const Isa isa : isas) {
         SKV_ASSIGN_OR_RETURN(const auto backend, MakeAttentionBackend("cpu", IsaName(isa)));
-        for (const NamedFormat& format : formats) {
+        for (const BenchFormat& format : formats) {
           const AttentionShape shape = ShapeOf(head_dim, gqa);
           const Status served = backend->Serves(shape, format.format);
           if (!served.ok() && !may_leave_out) return served;

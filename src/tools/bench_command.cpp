@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "tools/bench_attention_command.h"
+#include "tools/bench_model_command.h"
 #include "tools/failure_report.h"
 #include "tools/printable_text.h"
 
@@ -21,8 +22,9 @@ struct Bench {
   int (*run)(std::span<const char* const> arguments);
 };
 
-constexpr std::array<Bench, 1> kBenches = {{
+constexpr std::array<Bench, 2> kBenches = {{
     {"attention", "kernels beside the machine's own speed", BenchAttentionCommand},
+    {"model", "tokens per second of a model behind contexts of some depths", BenchModelCommand},
 }};
 
 std::string Names() {

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "tools/bench_attention_options.h"
+#include "tools/bench_model_options.h"
 #include "tools/eval_options.h"
 #include "tools/flag_values.h"
 #include "tools/run_options.h"
@@ -73,6 +74,7 @@ TEST(OptionDocumentTest, ListsEveryOptionAsTheProgramHasIt) {
   visitor.Command<RunOptions>("run");
   visitor.Command<EvalOptions>("eval");
   visitor.Command<BenchAttentionOptions>("bench attention");
+  visitor.Command<BenchModelOptions>("bench model");
   if (std::getenv("SWIFTKV_UPDATE_DOCS") != nullptr) std::ofstream(kDocument) << visitor.text();
   std::ifstream file(kDocument);
   std::stringstream document;
