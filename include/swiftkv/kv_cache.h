@@ -33,7 +33,9 @@ struct LayerShape {
   friend bool operator==(const LayerShape&, const LayerShape&) = default;
 };
 
-// The formats that a sequence's K and V planes are stored in: names of the format table.
+// The formats that a sequence's K and V planes are stored in: names of the format table. Where one
+// has fewer than 8 bits, block 0, the newest 128 tokens and the first and last two layers are
+// stored in int8 instead.
 struct KvFormat {
   std::string key = "f16";
   std::string value = "f16";
@@ -55,7 +57,8 @@ struct KvCacheOptions {
 // pages in total. The model's layer shapes, 12 bytes a layer, are not counted.
 struct KvBalance {
   std::uint64_t live_private_bytes = 0;  // frames with one owner
-  std::uint64_t live_shared_bytes = 0;   // frames with two or more owners, counted once
+  std::uint64_t live_shared_bytes = 0;   // frames with two or more owners, counted once; a frame
+                                         // that waits for further owners to seal has one more
   std::uint64_t cached_bytes = 0;        // reclaimable: no owner, kept for reuse
   std::uint64_t free_bytes =
       0;  // mapped, in no frame: the rest of OS pages that a live frame touches
@@ -112,39 +115,47 @@ class KvCache {
   // Encodes rows into reserved slots. Safe from many threads on disjoint (layer, head, token) sets.
   void StoreRows(const KvRows& rows) const;
 
-  // Counts the first `num_tokens` reserved tokens as part of the sequence and frees the frames of
-  // sliding-window layers that no later token can see. Reserved slots that were not committed stay
-  // reserved.
+  // Counts the first `num_tokens` reserved tokens as part of the sequence, frees the frames of
+  // sliding-window layers that no later token can see, and re-encodes blocks that have left the
+  // newest 128 tokens where the format has fewer than 8 bits (what the bound has no room for waits
+  // for a later Commit). Reserved slots that were not committed stay reserved.
   void Commit(SequenceId sequence, int num_tokens);
 
   // Forgets the tokens from `length` on, and a reservation. Errors: Unsupported where a
   // sliding-window layer no longer holds what a query at `length` sees, InvalidArgument where
-  // `length` is not in [0, Length()]; the sequence is unchanged then.
+  // `length` is not in [0, Length()]; the sequence is unchanged then. Tokens that were re-encoded
+  // to fewer than 8 bits stay so, the newest ones included.
   Status Truncate(SequenceId sequence, std::int64_t length);
 
   std::int64_t Length(SequenceId sequence) const;
 
   // Appends what a query at the end of `Length() + extra_tokens` may see of `layer`, oldest first:
-  // a window layer's runs start at the oldest block kept.
+  // a window layer's runs start at the oldest block kept. One run, or, once blocks were re-encoded
+  // to fewer than 8 bits, up to three: block 0, the re-encoded blocks, the newest tokens. All
+  // layers of one shape and window have runs of the same extents.
   void AppendRuns(SequenceId sequence, int layer, int extra_tokens,
                   std::vector<PageRun>* runs) const;
 
   int num_layers() const;
   const LayerShape& layer(int index) const;
 
-  // Returns the grade of a sequence's format, or of the cache's own.
+  // Returns the worst grade of what a sequence's format, or the cache's own, stores: models of up
+  // to four layers store int8 where fewer bits were asked for.
   Quality format_quality() const;
   Quality format_quality(SequenceId sequence) const;
   // Returns the format's name, e.g. "f16" or "int8/int4".
   std::string format_name() const;
   std::string format_name(SequenceId sequence) const;
   // Returns the bytes that a token takes in all full-attention layers and, while within the window,
-  // in the window layers.
+  // in the window layers; what it comes to take where it is re-encoded when older.
   std::uint64_t bytes_per_token() const;
   std::uint64_t bytes_per_token(SequenceId sequence) const;
-  // Returns the bytes that a contiguous reservation of `max_tokens` would take: every layer, every
-  // token.
+  // Returns the bytes that a contiguous reservation of `max_tokens` would take in the cache's own
+  // format: every layer, every token.
   std::uint64_t contiguous_bytes(std::int64_t max_tokens) const;
+  // Returns the bits that a stored K or V value of the sequence takes now, scales included, on
+  // average over all tokens and layers that it holds; 0 where it holds none.
+  double bits_per_value(SequenceId sequence) const;
 
   KvBalance Balance() const;
 

@@ -36,13 +36,14 @@ std::uint64_t BlockLayout::heap_bytes() const {
          frame_bytes.capacity() * sizeof(std::size_t);
 }
 
-std::uint64_t SmallestBound(const BlockLayout& layout) {
+std::uint64_t SmallestBound(const BlockLayout& open, const BlockLayout& sealed) {
   constexpr std::size_t kPagesOfBookkeeping = 3;  // bitmap, page counts, reference counts
   constexpr std::size_t kHeapBytesOfGroup = 256;  // one sequence's table, upper bitmap levels
-  const std::set<std::size_t> size_classes(layout.frame_bytes.begin(), layout.frame_bytes.end());
+  const std::size_t groups = open.frame_bytes.size();
+  const std::set<std::size_t> size_classes(open.frame_bytes.begin(), open.frame_bytes.end());
   std::uint64_t pages =
-      OsPages((layout.frame_bytes.size() + 1) * kHeapBytesOfGroup + layout.heap_bytes());
-  for (const std::size_t frame : layout.frame_bytes) pages += OsPages(frame);
+      OsPages((groups + 1) * kHeapBytesOfGroup + open.heap_bytes() + sealed.heap_bytes());
+  for (const std::size_t frame : open.frame_bytes) pages += OsPages(frame);
   pages += kPagesOfBookkeeping * size_classes.size();
   return pages * OsPageBytes();
 }

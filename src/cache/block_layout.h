@@ -25,7 +25,7 @@ struct BlockLayout {
   std::uint64_t heap_bytes() const;
 };
 
-// Returns the least bound that a cache of one block of `layout` can work in.
-std::uint64_t SmallestBound(const BlockLayout& layout);
+// Returns the least bound in which a cache of the two layouts can hold one open block.
+std::uint64_t SmallestBound(const BlockLayout& open, const BlockLayout& sealed);
 
 }  // namespace swiftkv

@@ -12,23 +12,25 @@
 namespace swiftkv {
 
 Result<const StoredFormat*> CacheFormats::Find(const KvFormat& format) {
-  SKV_ASSIGN_OR_RETURN(FormatMap formats,
-                       FormatMap::Uniform(geometry_->layers, format.key, format.value));
+  SKV_ASSIGN_OR_RETURN(FormatPlan plan,
+                       FormatPlan::For(geometry_->layers, format.key, format.value));
   for (const auto& known : formats_) {
-    if (known->layout.formats == formats) return known.get();
+    if (known->asked == plan.asked) return known.get();
   }
   auto stored = std::make_unique<StoredFormat>();
-  stored->layout = BlockLayout::For(*geometry_, std::move(formats));
-  stored->pools.reserve(geometry_->groups.size());
+  stored->asked = plan.asked;
+  stored->open.layout = BlockLayout::For(*geometry_, std::move(plan.open));
+  stored->sealed.layout = BlockLayout::For(*geometry_, std::move(plan.sealed));
   const std::size_t known_pools = pools_.size();
-  Status status = TakePools(stored.get());
+  Status status = TakePools(&stored->open);
+  if (status.ok()) status = TakePools(&stored->sealed);
   std::uint64_t heap = stored->heap_bytes();
   for (std::size_t i = known_pools; i < pools_.size(); ++i) heap += pools_[i]->heap_bytes();
   if (status.ok() && !ledger_->TryAdd(heap)) {
     status = Status::ResourceExhausted(fmt::format(
         "a cache with sequences in {} needs {} more bytes for bookkeeping than its bound of {} "
         "leaves, which are: {}",
-        stored->layout.formats.name(), heap, budget_->limit_bytes(), budget_->left_bytes()));
+        PageFormatName(stored->asked), heap, budget_->limit_bytes(), budget_->left_bytes()));
   }
   if (!status.ok()) {
     pools_.resize(known_pools);
@@ -38,8 +40,9 @@ Result<const StoredFormat*> CacheFormats::Find(const KvFormat& format) {
   return formats_.back().get();
 }
 
-Status CacheFormats::TakePools(StoredFormat* format) {
-  for (const std::size_t frame_bytes : format->layout.frame_bytes) {
+Status CacheFormats::TakePools(StoredLayout* stored) {
+  stored->pools.reserve(stored->layout.frame_bytes.size());
+  for (const std::size_t frame_bytes : stored->layout.frame_bytes) {
     auto pool = std::find_if(pools_.begin(), pools_.end(), [&](const auto& known) {
       return known->arena().frame_bytes() == frame_bytes;
     });
@@ -47,7 +50,7 @@ Status CacheFormats::TakePools(StoredFormat* format) {
       SKV_ASSIGN_OR_RETURN(auto fresh, FramePool::Create({frame_bytes, poison_}, budget_));
       pool = pools_.insert(pool, std::move(fresh));
     }
-    format->pools.push_back(pool->get());
+    stored->pools.push_back(pool->get());
   }
   return Status::Ok();
 }

@@ -9,18 +9,36 @@
 #include <vector>
 
 #include "cache/block_layout.h"
+#include "cache/format_plan.h"
 #include "cache/frame_pool.h"
 #include "cache/heap_ledger.h"
 
 namespace swiftkv {
 
-// What all sequences in one format share.
-struct StoredFormat {
+// A block's layout and the size classes of its frames.
+struct StoredLayout {
   BlockLayout layout;
-  std::vector<FramePool*> pools;  // [groups] size class of the group's frames
+  std::vector<FramePool*> pools;  // [groups]
 
   std::uint64_t heap_bytes() const {
-    return sizeof(StoredFormat) + layout.heap_bytes() + pools.capacity() * sizeof(FramePool*);
+    return layout.heap_bytes() + pools.capacity() * sizeof(FramePool*);
+  }
+};
+
+// What all sequences in one format share.
+struct StoredFormat {
+  PageFormat asked;
+  StoredLayout open;
+  StoredLayout sealed;
+
+  const StoredLayout& in(bool is_sealed) const { return is_sealed ? sealed : open; }
+  // Whether old blocks of a group are re-encoded.
+  bool seals(std::size_t group) const { return open.pools[group] != sealed.pools[group]; }
+  Quality quality() const {
+    return Worse(open.layout.formats.quality(), sealed.layout.formats.quality());
+  }
+  std::uint64_t heap_bytes() const {
+    return sizeof(StoredFormat) + open.heap_bytes() + sealed.heap_bytes();
   }
 };
 
@@ -43,8 +61,8 @@ class CacheFormats {
   std::uint64_t heap_bytes() const;
 
  private:
-  // Gives every group of `format` its size class; new ones go to the end of pools_.
-  Status TakePools(StoredFormat* format);
+  // Gives every group its size class; new ones go to the end of pools_.
+  Status TakePools(StoredLayout* stored);
 
   const CacheGeometry* const geometry_;
   MemoryBudget* const budget_;

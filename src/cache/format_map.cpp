@@ -23,12 +23,8 @@ Result<FormatMap> FormatMap::Uniform(std::span<const LayerShape> layers,
                       codec->info().name, layer.head_dim));
     }
   }
-  FormatMap map;
-  map.layers_.assign(layers.size(), format);
-  return map;
+  return FormatMap(std::vector<PageFormat>(layers.size(), format));
 }
-
-std::string FormatMap::name() const { return PageFormatName(layers_.front()); }
 
 Quality FormatMap::quality() const {
   Quality worst = Quality::kExact;

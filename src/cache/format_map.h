@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "swiftkv/kv_cache.h"
@@ -14,15 +15,15 @@ namespace swiftkv {
 
 class FormatMap {
  public:
+  FormatMap() = default;
+  explicit FormatMap(std::vector<PageFormat> layers) : layers_(std::move(layers)) {}
+
   // Gives every layer the same format. Errors: InvalidArgument for an unknown format or for a head
   // size that it does not serve.
   static Result<FormatMap> Uniform(std::span<const LayerShape> layers,
                                    const std::string& key_format, const std::string& value_format);
 
   const PageFormat& layer(int index) const { return layers_[static_cast<std::size_t>(index)]; }
-
-  // Returns the canonical text: the format's name.
-  std::string name() const;
 
   // Returns the worst grade of all layers.
   Quality quality() const;

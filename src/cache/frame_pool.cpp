@@ -2,6 +2,7 @@
 // Moves frames between free, private and shared.
 #include "cache/frame_pool.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -21,6 +22,8 @@ Result<std::unique_ptr<FramePool>> FramePool::Create(const Options& options, Mem
   SKV_ASSIGN_OR_RETURN(pool->references_,
                        ChargedArray<std::uint32_t>::Create(pool->arena_->capacity(),
                                                            "swiftkv reference counts", budget));
+  SKV_ASSIGN_OR_RETURN(
+      pool->twins_, ChargedArray<Twin>::Create(pool->arena_->capacity(), "swiftkv twins", budget));
   return pool;
 }
 
@@ -59,6 +62,9 @@ void FramePool::Release(std::span<const std::uint32_t> frames) {
 }
 
 void FramePool::Free(std::span<const std::uint32_t> frames) {
+  if (num_twins_ > 0) {
+    for (const std::uint32_t frame : frames) DropTwin(frame);
+  }
   if (options_.poison) {
     for (const std::uint32_t frame : frames) {
       std::memset(arena_->Frame(frame), kPoison, options_.frame_bytes);
@@ -66,6 +72,38 @@ void FramePool::Free(std::span<const std::uint32_t> frames) {
   }
   arena_->Free(frames.data(), frames.size());
   references_.Shrink(arena_->end_of_live());
+  ShrinkTwins();
+}
+
+bool FramePool::TrySetTwin(std::uint32_t frame, FramePool* pool, std::uint32_t other) {
+  SKV_CHECK(references_[frame] > 0 && twin(frame) == Arena::kNoFrame);
+  if (!twins_.TryGrow(std::max<std::size_t>(twins_.size(), frame + std::size_t{1}))) return false;
+  twins_[frame] = {pool, other};
+  pool->AddReference(other);
+  ++num_twins_;
+  return true;
+}
+
+void FramePool::DropTwin(std::uint32_t frame) {
+  if (twin(frame) == Arena::kNoFrame) return;
+  const Twin released = twins_[frame];
+  twins_[frame] = {};
+  --num_twins_;
+  released.pool->Release({&released.frame, 1});
+  ShrinkTwins();
+}
+
+void FramePool::ShrinkTwins() {
+  const std::size_t end = num_twins_ == 0 ? 0 : arena_->end_of_live();
+  twins_.Shrink(std::min(twins_.size(), end));
+}
+
+void FramePool::CountTwins(const FramePool& pool, std::span<std::uint32_t> owners) const {
+  for (std::size_t frame = 0; frame < twins_.size(); ++frame) {
+    if (twins_[frame].pool != &pool) continue;
+    SKV_CHECK(twins_[frame].frame < owners.size(), "a twin lies beyond its pool");
+    ++owners[twins_[frame].frame];
+  }
 }
 
 std::uint64_t FramePool::private_bytes() const {
@@ -81,13 +119,20 @@ std::uint64_t FramePool::free_bytes() const {
 }
 
 std::uint64_t FramePool::metadata_bytes() const {
-  return arena_->metadata_bytes() + references_.charged_bytes();
+  return arena_->metadata_bytes() + references_.charged_bytes() + twins_.charged_bytes();
 }
 
 void FramePool::CheckInvariants(std::span<const std::uint32_t> expected) const {
   arena_->CheckInvariants();
   SKV_CHECK(expected.size() == arena_->end_of_live());
   SKV_CHECK(references_.size() == arena_->end_of_live());
+  std::uint32_t twins = 0;
+  for (std::size_t frame = 0; frame < twins_.size(); ++frame) {
+    if (twins_[frame].pool == nullptr) continue;
+    SKV_CHECK(frame < expected.size() && expected[frame] > 0, "a frame without owners has a twin");
+    ++twins;
+  }
+  SKV_CHECK(twins == num_twins_);
   std::uint32_t shared = 0;
   for (std::uint32_t frame = 0; frame < expected.size(); ++frame) {
     SKV_CHECK(references_[frame] == expected[frame], "a frame counts its owners wrongly");

@@ -4,6 +4,10 @@
 // Owner: the cache's thread. A frame with two or more owners never changes its bytes; who wants to
 // write copies it first. States of a frame:
 //     free -> private (Allocate) <-> shared (AddReference, Release) ; private -> free (Release)
+//
+// A frame may have a twin: a frame of another size class with the same tokens in a smaller layout,
+// kept for the frame's other owners by the first that changed over. The twin is held by the frame
+// itself, as one more owner, until the frame is freed or is to be written.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +39,19 @@ class FramePool {
   std::uint32_t references(std::uint32_t frame) const { return references_[frame]; }
   bool IsShared(std::uint32_t frame) const { return references_[frame] > 1; }
 
+  // Returns the frame's twin, or Arena::kNoFrame.
+  std::uint32_t twin(std::uint32_t frame) const {
+    return frame < twins_.size() && twins_[frame].pool != nullptr ? twins_[frame].frame
+                                                                  : Arena::kNoFrame;
+  }
+  // Makes frame `other` of `pool` the twin of a frame that has none, with a reference of its own.
+  // False, and no change, where the budget has no room.
+  [[nodiscard]] bool TrySetTwin(std::uint32_t frame, FramePool* pool, std::uint32_t other);
+  // Releases the frame's twin where it has one.
+  void DropTwin(std::uint32_t frame);
+  // Adds the references that this pool's frames hold on twins in `pool` to `owners`.
+  void CountTwins(const FramePool& pool, std::span<std::uint32_t> owners) const;
+
   std::uint64_t private_bytes() const;
   std::uint64_t shared_bytes() const;
   // Mapped bytes in no frame.
@@ -55,10 +72,20 @@ class FramePool {
   // Frees frames whose last owner has gone.
   void Free(std::span<const std::uint32_t> frames);
 
+  struct Twin {
+    FramePool* pool;  // null: none
+    std::uint32_t frame;
+  };
+
+  // Gives the room of twins beyond the live frames back, all of it where there is no twin.
+  void ShrinkTwins();
+
   const Options options_;
   std::unique_ptr<Arena> arena_;
   ChargedArray<std::uint32_t> references_;  // [arena_->end_of_live()]
   std::uint32_t shared_frames_ = 0;         // with two or more owners
+  ChargedArray<Twin> twins_;                // up to the last frame that was given one
+  std::uint32_t num_twins_ = 0;
 };
 
 }  // namespace swiftkv

@@ -16,14 +16,14 @@
 namespace swiftkv {
 namespace {
 
-const LayerPlace& PlaceOf(const Sequence& sequence, int layer) {
-  const std::vector<LayerPlace>& places = sequence.format->layout.places;
+const LayerPlace& PlaceOf(const StoredLayout& stored, int layer) {
+  const std::vector<LayerPlace>& places = stored.layout.places;
   SKV_CHECK(layer >= 0 && static_cast<std::size_t>(layer) < places.size());
   return places[static_cast<std::size_t>(layer)];
 }
 
 std::uint64_t BytesPerToken(const StoredFormat& format) {
-  return format.layout.block_bytes() / kPageTokens;
+  return format.sealed.layout.block_bytes() / kPageTokens;
 }
 
 }  // namespace
@@ -44,9 +44,10 @@ KvCache::~KvCache() = default;
 Result<std::unique_ptr<KvCache>> KvCache::Create(const KvCacheOptions& options) {
   const KvFormat format = {options.key_format, options.value_format};
   SKV_ASSIGN_OR_RETURN(CacheGeometry geometry, CacheGeometry::For(options.layers));
-  SKV_ASSIGN_OR_RETURN(FormatMap formats,
-                       FormatMap::Uniform(geometry.layers, format.key, format.value));
-  const std::uint64_t smallest = SmallestBound(BlockLayout::For(geometry, std::move(formats)));
+  SKV_ASSIGN_OR_RETURN(FormatPlan plan, FormatPlan::For(geometry.layers, format.key, format.value));
+  const std::uint64_t smallest =
+      SmallestBound(BlockLayout::For(geometry, std::move(plan.open)),
+                    BlockLayout::For(geometry, std::move(plan.sealed)));
   if (options.memory_bytes < smallest) {
     return Status::InvalidArgument(
         fmt::format("the KV cache needs at least {} bytes for one block of 16 tokens, not: {}",
@@ -96,10 +97,11 @@ std::int64_t KvCache::Length(SequenceId sequence) const {
 
 void KvCache::StoreRows(const KvRows& rows) const {
   const Sequence& sequence = state_->sequences->Get(rows.sequence);
-  const LayerPlace& place = PlaceOf(sequence, rows.layer);
+  const LayerPlace& place = PlaceOf(sequence.format->open, rows.layer);
   const LayerShape& shape = layer(rows.layer);
   const auto group = static_cast<std::size_t>(place.group);
-  const FramePool& frames = sequence.pool(group);
+  const PageTable& table = sequence.tables[group];
+  const FramePool& frames = *sequence.format->open.pools[group];
   SKV_CHECK(rows.first_position >= sequence.length && rows.num_tokens >= 0 &&
                 rows.first_position + rows.num_tokens <= sequence.reserved_end,
             "rows go to reserved positions");
@@ -108,7 +110,8 @@ void KvCache::StoreRows(const KvRows& rows) const {
     const std::int64_t position = rows.first_position + done;
     const int slot = static_cast<int>(position % kPageTokens);
     const SlotRange slots = {slot, std::min(kPageTokens - slot, rows.num_tokens - done)};
-    const std::uint32_t frame = sequence.tables[group].frame(position / kPageTokens);
+    const std::uint32_t frame = table.frame(position / kPageTokens);
+    SKV_CHECK(!table.IsSealed(position / kPageTokens), "a sealed frame never changes");
     SKV_CHECK(!frames.IsShared(frame), "a shared frame never changes");
     std::byte* const pages = frames.arena().Frame(frame) + place.layer_offset;
     const std::size_t first_row = static_cast<std::size_t>(done) * rows.token_stride;
@@ -128,28 +131,31 @@ void KvCache::StoreRows(const KvRows& rows) const {
 void KvCache::AppendRuns(SequenceId id, int layer_index, int extra_tokens,
                          std::vector<PageRun>* runs) const {
   const Sequence& sequence = state_->sequences->Get(id);
-  const LayerPlace& place = PlaceOf(sequence, layer_index);
-  const auto group = static_cast<std::size_t>(place.group);
-  const Arena& arena = sequence.pool(group).arena();
+  const StoredFormat& format = *sequence.format;
+  const auto group = static_cast<std::size_t>(PlaceOf(format.open, layer_index).group);
   const PageTable& table = sequence.tables[group];
   const std::int64_t end = sequence.length + extra_tokens;
   SKV_CHECK(extra_tokens >= 0 && end <= sequence.reserved_end, "views end at what is reserved");
-  const std::int64_t first = table.first_block() * kPageTokens;
-  if (first >= end) return;
-  PageRun run;
-  run.base = arena.base();
-  run.frames = table.frames().data();
-  run.frame_stride = arena.frame_bytes();
-  run.layer_offset = place.layer_offset;
-  run.head_stride = place.head_stride;
-  run.num_tokens = static_cast<int>(end - first);
-  run.num_pages = static_cast<int>(BlocksFor(run.num_tokens));
-  run.first_head = 0;
-  run.end_head = layer(layer_index).kv_heads;
-  run.first_position = first;
-  run.format = place.format;
-  run.layout = place.layout;
-  runs->push_back(run);
+  for (const BlockStretch& stretch : table.Stretches(table.first_block(), BlocksFor(end))) {
+    if (stretch.frames.empty()) continue;
+    const LayerPlace& place = PlaceOf(format.in(stretch.is_sealed), layer_index);
+    const Arena& arena = format.in(stretch.is_sealed).pools[group]->arena();
+    const auto pages = static_cast<std::int64_t>(stretch.frames.size());
+    PageRun run;
+    run.base = arena.base();
+    run.frames = stretch.frames.data();
+    run.frame_stride = arena.frame_bytes();
+    run.layer_offset = place.layer_offset;
+    run.head_stride = place.head_stride;
+    run.first_position = stretch.first * kPageTokens;
+    run.num_pages = static_cast<int>(pages);
+    run.num_tokens = static_cast<int>(std::min(pages * kPageTokens, end - run.first_position));
+    run.first_head = 0;
+    run.end_head = layer(layer_index).kv_heads;
+    run.format = place.format;
+    run.layout = place.layout;
+    runs->push_back(run);
+  }
 }
 
 int KvCache::num_layers() const { return static_cast<int>(state_->geometry.layers.size()); }
@@ -159,16 +165,16 @@ const LayerShape& KvCache::layer(int index) const {
   return state_->geometry.layers[static_cast<std::size_t>(index)];
 }
 
-Quality KvCache::format_quality() const { return state_->own_format->layout.formats.quality(); }
+Quality KvCache::format_quality() const { return state_->own_format->quality(); }
 
 Quality KvCache::format_quality(SequenceId sequence) const {
-  return state_->sequences->Get(sequence).format->layout.formats.quality();
+  return state_->sequences->Get(sequence).format->quality();
 }
 
-std::string KvCache::format_name() const { return state_->own_format->layout.formats.name(); }
+std::string KvCache::format_name() const { return PageFormatName(state_->own_format->asked); }
 
 std::string KvCache::format_name(SequenceId sequence) const {
-  return state_->sequences->Get(sequence).format->layout.formats.name();
+  return PageFormatName(state_->sequences->Get(sequence).format->asked);
 }
 
 std::uint64_t KvCache::bytes_per_token() const { return BytesPerToken(*state_->own_format); }
@@ -178,7 +184,31 @@ std::uint64_t KvCache::bytes_per_token(SequenceId sequence) const {
 }
 
 std::uint64_t KvCache::contiguous_bytes(std::int64_t max_tokens) const {
-  return bytes_per_token() * static_cast<std::uint64_t>(max_tokens);
+  const StoredFormat& format = *state_->own_format;
+  const std::int64_t sealed = std::max<std::int64_t>(0, (SealedEnd(max_tokens) - 1) * kPageTokens);
+  return format.open.layout.block_bytes() / kPageTokens *
+             static_cast<std::uint64_t>(max_tokens - sealed) +
+         BytesPerToken(format) * static_cast<std::uint64_t>(sealed);
+}
+
+double KvCache::bits_per_value(SequenceId id) const {
+  const Sequence& sequence = state_->sequences->Get(id);
+  double bits = 0;
+  double values = 0;
+  for (std::size_t group = 0; group < sequence.tables.size(); ++group) {
+    const PageTable& table = sequence.tables[group];
+    const auto token_values = static_cast<double>(state_->geometry.values_per_token(group));
+    for (const BlockStretch& stretch : table.Stretches(0, BlocksFor(sequence.length))) {
+      const std::int64_t begin = stretch.first * kPageTokens;
+      const auto held = static_cast<std::int64_t>(stretch.frames.size()) * kPageTokens;
+      const auto tokens = static_cast<double>(std::min(held, sequence.length - begin));
+      if (held == 0) continue;
+      const StoredLayout& stored = sequence.format->in(stretch.is_sealed);
+      bits += tokens * 8.0 * static_cast<double>(stored.layout.frame_bytes[group]) / kPageTokens;
+      values += tokens * token_values;
+    }
+  }
+  return values > 0 ? bits / values : 0;
 }
 
 KvBalance KvCache::Balance() const {

@@ -54,22 +54,52 @@ void PageTable::ShrinkRoom(std::size_t capacity, HeapLedger* ledger) {
   ledger->Remove(before - heap_bytes());
 }
 
+std::array<BlockStretch, 3> PageTable::Stretches(std::int64_t first, std::int64_t end) const {
+  first = std::max(first, first_block_);
+  end = std::min(end, end_block());
+  const auto stretch = [&](std::int64_t from, std::int64_t to, bool is_sealed) {
+    from = std::max(from, first);
+    to = std::min(to, end);
+    if (from >= to) return BlockStretch{from, is_sealed, {}};
+    return BlockStretch{from, is_sealed,
+                        frames().subspan(static_cast<std::size_t>(from - first_block_),
+                                         static_cast<std::size_t>(to - from))};
+  };
+  if (sealed_end_ <= std::max<std::int64_t>(1, first)) {
+    return {stretch(first, end, false), BlockStretch{}, BlockStretch{}};
+  }
+  return {stretch(0, 1, false), stretch(1, sealed_end_, true), stretch(sealed_end_, end, false)};
+}
+
+void PageTable::SealNext(std::uint32_t frame) {
+  SKV_CHECK(sealed_end_ < end_block());
+  Replace(sealed_end_++, frame);
+}
+
+void PageTable::OpenNewest(std::uint32_t frame) {
+  SKV_CHECK(sealed_end_ > std::max<std::int64_t>(1, first_block_));
+  Replace(--sealed_end_, frame);
+}
+
 void PageTable::DropBefore(std::int64_t block) {
   SKV_CHECK(block >= first_block_ && block <= end_block());
   begin_ += static_cast<std::size_t>(block - first_block_);
   first_block_ = block;
+  sealed_end_ = std::max(sealed_end_, block);
 }
 
 void PageTable::DropFrom(std::int64_t block) {
   SKV_CHECK(block >= first_block_ && block <= end_block());
   entries_.resize(begin_ + static_cast<std::size_t>(block - first_block_));
+  sealed_end_ = std::max(std::min(sealed_end_, block), std::max<std::int64_t>(1, first_block_));
 }
 
-void PageTable::StartAt(std::int64_t block) {
+void PageTable::StartAt(std::int64_t block, std::int64_t sealed_end) {
   SKV_CHECK(first_block_ == end_block());
   entries_.clear();
   begin_ = 0;
   first_block_ = block;
+  sealed_end_ = std::max({sealed_end, block, std::int64_t{1}});
 }
 
 }  // namespace swiftkv

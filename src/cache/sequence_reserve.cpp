@@ -27,14 +27,16 @@ Status SequenceSet::Reserve(SequenceId id, int num_tokens) {
                     "bytes there are left: {}",
                     num_tokens, needed, budget_->limit_bytes(), budget_->left_bytes()));
   }
-  CopyLastBlocks(&sequence);
+  MakeLastBlocksWritable(&sequence);
   sequence.reserved_end = target;
   return Status::Ok();
 }
 
 bool SequenceSet::MustCopyLastBlock(const Sequence& sequence, std::size_t group) const {
   if (sequence.length % kPageTokens == 0) return false;
-  return sequence.pool(group).IsShared(sequence.tables[group].frame(sequence.length / kPageTokens));
+  const std::int64_t block = sequence.length / kPageTokens;
+  const PageTable& table = sequence.tables[group];
+  return table.IsSealed(block) || sequence.pool(group, block).IsShared(table.frame(block));
 }
 
 std::uint64_t SequenceSet::BytesToReserve(const Sequence& sequence, std::int64_t end_block) const {
@@ -42,7 +44,7 @@ std::uint64_t SequenceSet::BytesToReserve(const Sequence& sequence, std::int64_t
   for (std::size_t group = 0; group < sequence.tables.size(); ++group) {
     const std::int64_t blocks = end_block - sequence.tables[group].end_block() +
                                 (MustCopyLastBlock(sequence, group) ? 1 : 0);
-    bytes += static_cast<std::uint64_t>(blocks) * sequence.format->layout.frame_bytes[group];
+    bytes += static_cast<std::uint64_t>(blocks) * sequence.format->open.layout.frame_bytes[group];
   }
   return bytes;
 }
@@ -53,7 +55,7 @@ bool SequenceSet::TryExtend(Sequence* sequence, std::int64_t end_block) {
     pending_[group] = {sequence->tables[group].capacity(), Arena::kNoFrame};
   }
   for (std::size_t group = 0; group < sequence->tables.size(); ++group) {
-    FramePool& frames = sequence->pool(group);
+    FramePool& frames = *sequence->format->open.pools[group];
     PageTable& table = sequence->tables[group];
     if (MustCopyLastBlock(*sequence, group)) {
       pending_[group].copy = frames.TryAllocate();
@@ -75,25 +77,35 @@ void SequenceSet::TakeBack(Sequence* sequence) {
   for (std::size_t group = 0; group < sequence->tables.size(); ++group) {
     PageTable& table = sequence->tables[group];
     const Pending& pending = pending_[group];
-    const auto kept = static_cast<std::size_t>(end_block - table.first_block());
-    sequence->pool(group).Release(table.frames().subspan(kept));
+    ReleaseBlocks(*sequence, group, end_block, table.end_block());
     table.DropFrom(end_block);
     table.ShrinkRoom(pending.capacity, &ledger_);
-    if (pending.copy != Arena::kNoFrame) sequence->pool(group).Release({&pending.copy, 1});
+    if (pending.copy != Arena::kNoFrame) {
+      sequence->format->open.pools[group]->Release({&pending.copy, 1});
+    }
   }
 }
 
-void SequenceSet::CopyLastBlocks(Sequence* sequence) {
+void SequenceSet::MakeLastBlocksWritable(Sequence* sequence) {
+  if (sequence->length % kPageTokens == 0) return;
   const std::int64_t block = sequence->length / kPageTokens;
   for (std::size_t group = 0; group < sequence->tables.size(); ++group) {
     const std::uint32_t copy = pending_[group].copy;
-    if (copy == Arena::kNoFrame) continue;
-    FramePool& frames = sequence->pool(group);
-    const std::uint32_t shared = sequence->tables[group].frame(block);
-    std::memcpy(frames.arena().Frame(copy), frames.arena().Frame(shared),
-                sequence->format->layout.frame_bytes[group]);
-    sequence->tables[group].Replace(block, copy);
-    frames.Release({&shared, 1});
+    PageTable& table = sequence->tables[group];
+    if (table.IsSealed(block)) {
+      OpenLastBlock(sequence, group, copy);
+      continue;
+    }
+    FramePool& frames = *sequence->format->open.pools[group];
+    const std::uint32_t last = table.frame(block);
+    if (copy == Arena::kNoFrame) {
+      frames.DropTwin(last);  // it will no longer hold the same tokens
+      continue;
+    }
+    std::memcpy(frames.arena().Frame(copy), frames.arena().Frame(last),
+                sequence->format->open.layout.frame_bytes[group]);
+    table.Replace(block, copy);
+    frames.Release({&last, 1});
   }
 }
 

@@ -100,11 +100,14 @@ Result<SequenceId> SequenceSet::Fork(SequenceId parent_id) {
   for (std::size_t group = 0; group < child.tables.size(); ++group) {
     const PageTable& from = parent.tables[group];
     PageTable& to = child.tables[group];
-    to.StartAt(from.first_block());
+    to.StartAt(from.first_block(), from.sealed_end());
     SKV_CHECK(to.TryMakeRoom(from.frames().size(), &ledger_));
-    for (const std::uint32_t frame : from.frames()) {
-      child.pool(group).AddReference(frame);
-      to.Append(frame);
+    for (const BlockStretch& stretch : from.Stretches(from.first_block(), from.end_block())) {
+      FramePool& frames = *child.format->in(stretch.is_sealed).pools[group];
+      for (const std::uint32_t frame : stretch.frames) {
+        frames.AddReference(frame);
+        to.Append(frame);
+      }
     }
   }
   return child_id;
@@ -114,8 +117,9 @@ void SequenceSet::Release(SequenceId id) {
   Sequence& sequence = GetMutable(id);
   std::uint64_t heap = sequence.tables.size() * sizeof(PageTable);
   for (std::size_t group = 0; group < sequence.tables.size(); ++group) {
-    sequence.pool(group).Release(sequence.tables[group].frames());
-    heap += sequence.tables[group].heap_bytes();
+    const PageTable& table = sequence.tables[group];
+    ReleaseBlocks(sequence, group, table.first_block(), table.end_block());
+    heap += table.heap_bytes();
   }
   sequence = Sequence{};
   sequence.next_free = first_free_;
@@ -128,12 +132,18 @@ void SequenceSet::Release(SequenceId id) {
   ledger_.Remove(heap);
 }
 
+void SequenceSet::ReleaseBlocks(const Sequence& sequence, std::size_t group, std::int64_t first,
+                                std::int64_t end) {
+  for (const BlockStretch& stretch : sequence.tables[group].Stretches(first, end)) {
+    sequence.format->in(stretch.is_sealed).pools[group]->Release(stretch.frames);
+  }
+}
+
 void SequenceSet::EndReservation(Sequence* sequence) {
   const std::int64_t end_block = BlocksFor(sequence->length);
   for (std::size_t group = 0; group < sequence->tables.size(); ++group) {
     PageTable& table = sequence->tables[group];
-    const auto kept = static_cast<std::size_t>(end_block - table.first_block());
-    sequence->pool(group).Release(table.frames().subspan(kept));
+    ReleaseBlocks(*sequence, group, end_block, table.end_block());
     table.DropFrom(end_block);
   }
   sequence->reserved_end = sequence->length;
@@ -148,10 +158,10 @@ void SequenceSet::Commit(SequenceId id, int num_tokens) {
     PageTable& table = sequence.tables[group];
     const std::int64_t oldest = OldestVisibleBlock(sequence.length, geometry_->window(group));
     if (oldest <= table.first_block()) continue;
-    sequence.pool(group).Release(
-        table.frames().first(static_cast<std::size_t>(oldest - table.first_block())));
+    ReleaseBlocks(sequence, group, table.first_block(), oldest);
     table.DropBefore(oldest);
   }
+  SealOldBlocks(&sequence);
 }
 
 Status SequenceSet::Truncate(SequenceId id, std::int64_t length) {
@@ -172,7 +182,7 @@ Status SequenceSet::Truncate(SequenceId id, std::int64_t length) {
   if (length == 0) {  // an empty sequence sees nothing: what windows dropped is not missed
     for (std::size_t group = 0; group < sequence.tables.size(); ++group) {
       PageTable& table = sequence.tables[group];
-      sequence.pool(group).Release(table.frames());
+      ReleaseBlocks(sequence, group, table.first_block(), table.end_block());
       table.DropFrom(table.first_block());
       table.StartAt(0);
     }

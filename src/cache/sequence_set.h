@@ -5,8 +5,12 @@
 // - length <= reserved_end, and the table ends at the block that holds reserved_end - 1.
 // - The table starts at the oldest block that a query at `length` sees through the group's window,
 //   or before it.
-// - Slots [length, reserved_end) lie in frames with one owner: writing there changes nobody else's
-//   tokens. Fork and Truncate end a reservation, because they would break this.
+// - Slots [length, reserved_end) lie in open frames (cache/format_plan.h) with one owner and no
+//   twin: writing there changes nobody else's tokens. Fork and Truncate end a reservation, because
+//   they would break this.
+// - Blocks are sealed by Commit alone, in order, once their tokens are older than the newest 128;
+//   what the bound has no room for waits for a later Commit. Truncate may leave sealed blocks among
+//   the newest tokens: the bits that they lost do not come back.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +33,10 @@ struct Sequence {
   std::uint32_t next_free = 0;           // in a free slot: the next one
   bool live = false;
 
-  FramePool& pool(std::size_t group) const { return *format->pools[group]; }
+  // The size class of one block's frame.
+  FramePool& pool(std::size_t group, std::int64_t block) const {
+    return *format->in(tables[group].IsSealed(block)).pools[group];
+  }
 };
 
 class SequenceSet {
@@ -65,7 +72,7 @@ class SequenceSet {
   // What a group's part of a reservation changed, to be taken back where another group's fails.
   struct Pending {
     std::size_t capacity = 0;              // of the table, before
-    std::uint32_t copy = Arena::kNoFrame;  // frame that replaces a shared last block
+    std::uint32_t copy = Arena::kNoFrame;  // frame that replaces a shared or sealed last block
   };
 
   Sequence& GetMutable(SequenceId id) { return const_cast<Sequence&>(Get(id)); }
@@ -75,11 +82,18 @@ class SequenceSet {
   SequenceId TakeSlot(const StoredFormat* format);
   void EndReservation(Sequence* sequence);
 
+  // Takes the sequence's references from blocks [first, end) of a group.
+  static void ReleaseBlocks(const Sequence& sequence, std::size_t group, std::int64_t first,
+                            std::int64_t end);
+  void SealOldBlocks(Sequence* sequence);
+  bool TrySealNext(Sequence* sequence, std::size_t group);
+  void OpenLastBlock(Sequence* sequence, std::size_t group, std::uint32_t copy);
+
   bool MustCopyLastBlock(const Sequence& sequence, std::size_t group) const;
   std::uint64_t BytesToReserve(const Sequence& sequence, std::int64_t end_block) const;
   bool TryExtend(Sequence* sequence, std::int64_t end_block);
   void TakeBack(Sequence* sequence);
-  void CopyLastBlocks(Sequence* sequence);
+  void MakeLastBlocksWritable(Sequence* sequence);
   std::uint64_t FreeBytes() const;
 
   const CacheGeometry* const geometry_;

@@ -139,9 +139,9 @@ Status GenerationSession::ReusePrefix(const std::vector<TokenId>& prompt) {
   state_.prompt_tokens = prompt.size();
   state_.computed = kept;
   state_.allowed = cache_->format_quality();
-  // Room for all of the prompt is claimed before any of it is computed; windows would claim more
-  // than they ever hold at once.
-  if (footprint_.has_windows()) return Status::Ok();
+  // Room for all of the prompt is claimed before any of it is computed; where tokens take less once
+  // they are older, that would claim more than is ever held at once.
+  if (footprint_.ShrinksWithAge()) return Status::Ok();
   return cache_->Reserve(state_.sequence, static_cast<int>(prompt.size() - kept));
 }
 

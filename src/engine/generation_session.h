@@ -38,8 +38,9 @@ class GenerationSession {
   // Computes the prompt and samples until the reply ends. `cancel` is looked at between and within
   // steps; a cancelled request is a result, not an error. Errors, all before anything is computed:
   // InvalidArgument for an empty prompt, one beyond the context, a token outside the vocabulary or
-  // bad sampling options; ResourceExhausted for a prompt beyond the cache's memory (with sliding
-  // windows, metadata may fill it up later). While computing, what Forward and Sample return.
+  // bad sampling options; ResourceExhausted for a prompt beyond the cache's memory (where
+  // tokens take less once they are older, a chunk or metadata may fill it up later). While
+  // computing, what Forward and Sample return.
   Result<GenerationResult> Generate(const GenerationRequest& request,
                                     const GenerationCallbacks& callbacks,
                                     const std::atomic<bool>* cancel);

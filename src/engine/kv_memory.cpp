@@ -10,6 +10,7 @@
 #include "base/process_memory.h"
 #include "base/status_macros.h"
 #include "cache/cache_geometry.h"
+#include "cache/format_plan.h"
 #include "formats/codec_table.h"
 #include "swiftkv/page_layout.h"
 
@@ -23,6 +24,11 @@ std::uint64_t SubtractOrZero(std::uint64_t from, std::uint64_t what) {
   return from - std::min(from, what);
 }
 
+// Returns the tokens of [begin, end), 0 where it is empty.
+std::int64_t SealedTokens(std::int64_t begin, std::int64_t end) {
+  return std::max<std::int64_t>(0, end - begin);
+}
+
 }  // namespace
 
 Result<KvFootprint> KvFootprint::Make(std::span<const LayerShape> layers,
@@ -30,7 +36,6 @@ Result<KvFootprint> KvFootprint::Make(std::span<const LayerShape> layers,
   PageFormat format;
   SKV_ASSIGN_OR_RETURN(format.key, FindCodec(key_format));
   SKV_ASSIGN_OR_RETURN(format.value, FindCodec(value_format));
-  KvFootprint footprint;
   for (const LayerShape& layer : layers) {
     for (const PageCodec* codec : {format.key, format.value}) {
       if (!codec->ServesHeadDim(layer.head_dim)) {
@@ -40,43 +45,80 @@ Result<KvFootprint> KvFootprint::Make(std::span<const LayerShape> layers,
                         codec->info().name, layer.head_dim));
       }
     }
-    const PageLayout layout = PageLayout::For(format, layer.head_dim);
+  }
+  KvFootprint footprint;
+  if (layers.empty()) return footprint;
+  SKV_ASSIGN_OR_RETURN(const FormatPlan plan,
+                       FormatPlan::For(layers, format.key->info().name, format.value->info().name));
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const LayerShape& layer = layers[i];
+    const auto heads = static_cast<std::uint64_t>(layer.kv_heads);
+    const int index = static_cast<int>(i);
     footprint.layers_.push_back(
-        {.page_bytes = std::uint64_t{layout.bytes} * static_cast<std::uint64_t>(layer.kv_heads),
+        {.page_bytes = heads * PageLayout::For(plan.open.layer(index), layer.head_dim).bytes,
+         .sealed_page_bytes =
+             heads * PageLayout::For(plan.sealed.layer(index), layer.head_dim).bytes,
+         .token_values = heads * 2 * static_cast<std::uint64_t>(layer.head_dim),
          .window = layer.window});
   }
   return footprint;
 }
 
-bool KvFootprint::has_windows() const {
-  return std::any_of(layers_.begin(), layers_.end(),
-                     [](const Layer& layer) { return layer.window > 0; });
+bool KvFootprint::ShrinksWithAge() const {
+  return std::any_of(layers_.begin(), layers_.end(), [](const Layer& layer) {
+    return layer.window > 0 || layer.sealed_page_bytes != layer.page_bytes;
+  });
 }
 
 std::uint64_t KvFootprint::TokenBytes() const {
   std::uint64_t bytes = 0;
-  for (const Layer& layer : layers_) bytes += layer.page_bytes;
+  for (const Layer& layer : layers_) bytes += layer.sealed_page_bytes;
   return bytes / kPageTokens;
+}
+
+std::int64_t KvFootprint::HeldTokens(const Layer& layer, std::int64_t tokens) {
+  return layer.window > 0 ? std::min<std::int64_t>(tokens, layer.window) : tokens;
 }
 
 std::uint64_t KvFootprint::FilledBytes(std::int64_t tokens) const {
   std::uint64_t bytes = 0;
   for (const Layer& layer : layers_) {
-    const std::int64_t held =
-        layer.window > 0 ? std::min<std::int64_t>(tokens, layer.window) : tokens;
-    bytes += layer.page_bytes * static_cast<std::uint64_t>(held) / kPageTokens;
+    const std::int64_t held = HeldTokens(layer, tokens);
+    const std::int64_t sealed = SealedTokens(std::max<std::int64_t>(kPageTokens, tokens - held),
+                                             SealedEnd(tokens) * kPageTokens);
+    bytes += (layer.page_bytes * static_cast<std::uint64_t>(held - sealed) +
+              layer.sealed_page_bytes * static_cast<std::uint64_t>(sealed)) /
+             kPageTokens;
   }
   return bytes;
 }
 
+// Window layers take most while they still hold block 0, which is never sealed: beyond that, no
+// block is added that does not replace another. A block is sealed after the last of its successors
+// is stored, hence the length before the last token.
 std::uint64_t KvFootprint::PageBytes(std::int64_t tokens) const {
   std::uint64_t bytes = 0;
   for (const Layer& layer : layers_) {
     std::int64_t pages = BlocksFor(tokens);
-    if (layer.window > 0) pages = std::min(pages, BlocksFor(layer.window));
-    bytes += layer.page_bytes * static_cast<std::uint64_t>(pages);
+    std::int64_t length = tokens;
+    if (layer.window > 0 && pages > BlocksFor(layer.window)) {
+      pages = BlocksFor(layer.window);
+      length = pages * kPageTokens;
+    }
+    const auto sealed =
+        static_cast<std::uint64_t>(std::max<std::int64_t>(1, SealedEnd(length - 1)) - 1);
+    bytes += layer.page_bytes * (static_cast<std::uint64_t>(pages) - sealed) +
+             layer.sealed_page_bytes * sealed;
   }
   return bytes;
+}
+
+double KvFootprint::BitsPerValue(std::int64_t tokens) const {
+  std::uint64_t values = 0;
+  for (const Layer& layer : layers_) {
+    values += layer.token_values * static_cast<std::uint64_t>(HeldTokens(layer, tokens));
+  }
+  return 8.0 * static_cast<double>(FilledBytes(tokens)) / static_cast<double>(values);
 }
 
 std::int64_t KvFootprint::TokensWithin(std::uint64_t bytes) const {

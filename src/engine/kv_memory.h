@@ -23,22 +23,31 @@ class KvFootprint {
   static Result<KvFootprint> Make(std::span<const LayerShape> layers, std::string_view key_format,
                                   std::string_view value_format);
 
-  // Whether any layer drops what left its window.
-  bool has_windows() const;
-  // Bytes of one token in all layers.
+  // Whether tokens take less once they are older: a layer drops what left its window, or blocks are
+  // re-encoded to fewer than 8 bits.
+  bool ShrinksWithAge() const;
+  // Bytes of one token in all layers, as it is stored once it is old.
   std::uint64_t TokenBytes() const;
-  // Bytes of the slots that `tokens` tokens fill; window layers hold no more than their window.
+  // Bytes of the slots that `tokens` tokens fill; window layers hold no more than their window, and
+  // old blocks are re-encoded.
   std::uint64_t FilledBytes(std::int64_t tokens) const;
-  // The same in whole pages of 16 tokens: the least that the cache must map for them.
+  // The least that the cache must map, in whole pages of 16 tokens, on the way to `tokens` tokens
+  // that come one by one; never less for more tokens.
   std::uint64_t PageBytes(std::int64_t tokens) const;
+  // Bits of a stored K or V value, scales included, on average over `tokens` tokens, 1 or more.
+  double BitsPerValue(std::int64_t tokens) const;
   // The most tokens whose pages fit into `bytes`.
   std::int64_t TokensWithin(std::uint64_t bytes) const;
 
  private:
   struct Layer {
-    std::uint64_t page_bytes = 0;  // of all kv heads
-    int window = 0;                // 0: none
+    std::uint64_t page_bytes = 0;         // of all kv heads, as written
+    std::uint64_t sealed_page_bytes = 0;  // once old; page_bytes where nothing is re-encoded
+    std::uint64_t token_values = 0;       // K and V values of one token
+    int window = 0;                       // 0: none
   };
+
+  static std::int64_t HeldTokens(const Layer& layer, std::int64_t tokens);
 
   std::vector<Layer> layers_;
 };

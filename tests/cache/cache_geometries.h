@@ -35,6 +35,10 @@ inline TestGeometry ShortWindow() { return {"short_window", Interleave(3, 3, {1,
 inline TestGeometry AllSliding() { return {"all_sliding", Repeat(2, {2, 16, 48})}; }
 // Two groups in one size class.
 inline TestGeometry EqualFrames() { return {"equal_frames", Interleave(4, 2, {1, 32, 40})}; }
+// Two layers between those that are never sealed.
+inline TestGeometry SixLayers() { return {"six_layers", Repeat(6, {2, 32, 0})}; }
+// Windows that hold sealed blocks; one layer of the two without windows seals.
+inline TestGeometry LongWindow() { return {"long_window", Interleave(8, 4, {1, 32, 400})}; }
 
 // SmolLM2-135M: frames of 360 KiB.
 inline TestGeometry SmolLm2() { return {"smollm2", Repeat(30, {3, 64, 0})}; }

@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace swiftkv {
@@ -73,6 +74,55 @@ TEST(PageTableTest, ARefusedRoomChangesNothing) {
   EXPECT_EQ(table.capacity(), 1000U);
   EXPECT_EQ(table.frame(999), 999U);
   EXPECT_EQ(ledger.bytes(), 4000U);
+}
+
+// Writes a table's layouts as text: "o" open, "s" sealed, one letter a block.
+std::string LayoutsOf(const PageTable& table, std::int64_t first, std::int64_t end) {
+  std::string text;
+  std::int64_t next = -1;
+  for (const BlockStretch& stretch : table.Stretches(first, end)) {
+    if (stretch.frames.empty()) continue;
+    EXPECT_TRUE(next == -1 || stretch.first == next) << "stretches lie side by side";
+    EXPECT_TRUE(text.empty() || text.back() != (stretch.is_sealed ? 's' : 'o'));
+    next = stretch.first + static_cast<std::int64_t>(stretch.frames.size());
+    EXPECT_EQ(stretch.frames[0], table.frame(stretch.first));
+    text.append(stretch.frames.size(), stretch.is_sealed ? 's' : 'o');
+  }
+  return text;
+}
+
+TEST(PageTableTest, StretchesFollowSealingOpeningDroppingAndCutting) {
+  MemoryBudget budget(1 << 20);
+  HeapLedger ledger(&budget);
+  PageTable table;
+  ASSERT_TRUE(table.TryMakeRoom(8, &ledger));
+  EXPECT_EQ(LayoutsOf(table, 0, 8), "");
+  for (std::uint32_t i = 0; i < 8; ++i) table.Append(i);
+  EXPECT_EQ(LayoutsOf(table, 0, 8), "oooooooo");
+  table.SealNext(100);
+  table.SealNext(101);
+  table.SealNext(102);
+  EXPECT_EQ(LayoutsOf(table, 0, 8), "osssoooo");
+  EXPECT_EQ(LayoutsOf(table, 2, 5), "sso");
+  EXPECT_EQ(LayoutsOf(table, 5, 5), "");
+  EXPECT_EQ(table.frame(3), 102U);
+  table.OpenNewest(200);
+  EXPECT_EQ(LayoutsOf(table, 0, 8), "ossooooo");
+  EXPECT_EQ(table.frame(3), 200U);
+  table.DropBefore(2);
+  EXPECT_EQ(LayoutsOf(table, 0, 8), "sooooo");
+  EXPECT_TRUE(table.IsSealed(2));
+  table.DropBefore(5);
+  EXPECT_EQ(LayoutsOf(table, 0, 8), "ooo");
+  table.SealNext(103);
+  EXPECT_EQ(LayoutsOf(table, 0, 8), "soo");
+  table.DropFrom(6);
+  EXPECT_EQ(LayoutsOf(table, 0, 8), "s");
+  table.DropFrom(5);
+  table.StartAt(0);
+  table.Append(7);
+  EXPECT_EQ(LayoutsOf(table, 0, 8), "o");
+  EXPECT_EQ(table.sealed_end(), 1);
 }
 
 TEST(PageTableTest, RoomForAForkIsWhatRoomBytesSays) {

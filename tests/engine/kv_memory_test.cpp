@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 namespace swiftkv {
 namespace {
 
@@ -49,6 +52,53 @@ TEST(KvFootprintTest, TokensWithinIsTheLastCountThatFits) {
     EXPECT_LE(footprint.PageBytes(tokens), bytes);
     EXPECT_GT(footprint.PageBytes(tokens + 1), bytes);
   }
+}
+
+// Counts the slots of a sequence of six layers of one head with 64 channels in int8 keys and int4
+// values: block by block, as the cache seals them.
+TEST(KvFootprintTest, OldBlocksOfFewBitsAreCountedAsTheyAreReencoded) {
+  constexpr std::uint64_t kOpenToken = 6 * (4 + 64 + 64);  // a scale is an f16
+  constexpr std::uint64_t kSealedToken = 4 * (4 + 64 + 64) + 2 * (4 + 64 + 32);
+  const std::vector<LayerShape> layers(6, {.kv_heads = 1, .head_dim = 64, .window = 0});
+  const KvFootprint footprint = KvFootprint::Make(layers, "int8", "int4").value();
+  EXPECT_TRUE(footprint.ShrinksWithAge());
+  EXPECT_EQ(footprint.TokenBytes(), kSealedToken);
+  std::uint64_t most = 0;
+  for (std::int64_t tokens = 1; tokens <= 1000; ++tokens) {
+    std::uint64_t filled = 0;
+    std::uint64_t pages = 0;  // before the last token was counted, and may have sealed a block
+    for (std::int64_t block = 0; block * 16 < tokens; ++block) {
+      const auto slots =
+          static_cast<std::uint64_t>(std::min<std::int64_t>(16, tokens - block * 16));
+      const auto is_sealed = [&](std::int64_t length) {
+        return block > 0 && (block + 1) * 16 <= length - 128;
+      };
+      filled += slots * (is_sealed(tokens) ? kSealedToken : kOpenToken);
+      pages += 16 * (is_sealed(tokens - 1) ? kSealedToken : kOpenToken);
+    }
+    most = std::max(most, pages);
+    ASSERT_EQ(footprint.FilledBytes(tokens), filled) << tokens;
+    ASSERT_EQ(footprint.PageBytes(tokens), most) << tokens;
+    ASSERT_DOUBLE_EQ(footprint.BitsPerValue(tokens),
+                     8.0 * static_cast<double>(filled) / static_cast<double>(tokens * 6 * 128));
+  }
+  EXPECT_FALSE(KvFootprint::Make(layers, "int8", "int8").value().ShrinksWithAge());
+  const std::vector<LayerShape> few(4, layers[0]);
+  EXPECT_FALSE(KvFootprint::Make(few, "int4", "int4").value().ShrinksWithAge())
+      << "the guard rails keep all of four layers";
+}
+
+TEST(KvFootprintTest, WindowLayersNeverNeedMoreThanPageBytesSays) {
+  const std::vector<LayerShape> layers(6, {.kv_heads = 1, .head_dim = 64, .window = 400});
+  const KvFootprint footprint = KvFootprint::Make(layers, "int4", "int4").value();
+  std::uint64_t before = 0;
+  for (std::int64_t tokens = 1; tokens <= 2000; ++tokens) {
+    ASSERT_GE(footprint.PageBytes(tokens), before) << tokens;
+    ASSERT_GE(footprint.PageBytes(tokens), footprint.FilledBytes(tokens)) << tokens;
+    before = footprint.PageBytes(tokens);
+  }
+  EXPECT_EQ(footprint.FilledBytes(2000), footprint.FilledBytes(2016));
+  EXPECT_LT(footprint.FilledBytes(2000), footprint.FilledBytes(400));  // block 0 has left
 }
 
 TEST(KvFootprintTest, UnknownFormatsAreRefused) {
