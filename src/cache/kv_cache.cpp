@@ -45,9 +45,8 @@ Result<std::unique_ptr<KvCache>> KvCache::Create(const KvCacheOptions& options) 
   const KvFormat format = {options.key_format, options.value_format};
   SKV_ASSIGN_OR_RETURN(CacheGeometry geometry, CacheGeometry::For(options.layers));
   SKV_ASSIGN_OR_RETURN(FormatPlan plan, FormatPlan::For(geometry.layers, format.key, format.value));
-  const std::uint64_t smallest =
-      SmallestBound(BlockLayout::For(geometry, std::move(plan.open)),
-                    BlockLayout::For(geometry, std::move(plan.sealed)));
+  const std::uint64_t smallest = SmallestBound(BlockLayout::For(geometry, std::move(plan.open)),
+                                               BlockLayout::For(geometry, std::move(plan.sealed)));
   if (options.memory_bytes < smallest) {
     return Status::InvalidArgument(
         fmt::format("the KV cache needs at least {} bytes for one block of 16 tokens, not: {}",

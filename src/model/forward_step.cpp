@@ -86,13 +86,24 @@ Status ForwardStep::Prepare(KvCache* cache, const ModelBatch& batch) {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     CollectRuns(static_cast<int>(i), batch);
     Group& group = groups_[layers_[i].group];
+    SKV_RETURN_IF_ERROR(CheckServed(layers_[i]));
     if (group.plan != nullptr) continue;
-    SKV_RETURN_IF_ERROR(backend_.Serves(group.shape, layers_[i].runs.front().format));
     group.plan = backend_.Plan(BatchOf(static_cast<int>(i)));
     needs_merge_ = needs_merge_ || group.plan->needs_merge();
     scratch = std::max(scratch, group.plan->scratch_bytes());
   }
   return EnsureScratch(scratch);
+}
+
+// Sequences of a batch, and layers and blocks of a sequence, may differ in format.
+Status ForwardStep::CheckServed(const Layer& layer) const {
+  const PageFormat* served = nullptr;
+  for (const PageRun& run : layer.runs) {
+    if (served != nullptr && *served == run.format) continue;
+    SKV_RETURN_IF_ERROR(backend_.Serves(groups_[layer.group].shape, run.format));
+    served = &run.format;
+  }
+  return Status::Ok();
 }
 
 void ForwardStep::CollectRuns(int layer, const ModelBatch& batch) {

@@ -39,7 +39,7 @@ class ForwardStep {
   Status ReserveScratch(int max_rows, int context);
 
   // Collects the runs of every layer and plans attention once for each group of equal layers.
-  // Errors: Unsupported where the backend does not serve the cache's format; ResourceExhausted for
+  // Errors: Unsupported where the backend does not serve a sequence's format; ResourceExhausted for
   // scratch.
   Status Prepare(KvCache* cache, const ModelBatch& batch);
 
@@ -70,6 +70,7 @@ class ForwardStep {
     return times_ == nullptr || thread != 0 ? nullptr : &times_->attention_seconds;
   }
   void CollectRuns(int layer, const ModelBatch& batch);
+  Status CheckServed(const Layer& layer) const;
   AttentionBatch BatchOf(int layer) const;
   Status EnsureScratch(std::size_t bytes);
 
