@@ -167,6 +167,10 @@ Result<Calibration> CalibrationStore::Load(const std::string& fingerprint) const
 Status CalibrationStore::Save(const std::string& fingerprint, Calibration calibration) const {
   if (folder_.empty()) return Status::Ok();
   const Result<Calibration> older = Load(fingerprint);
+  if (older.ok() && older->weights == MeasuredWeights::kF16 &&
+      calibration.weights == MeasuredWeights::kAsIs) {
+    return Status::Ok();
+  }
   if (older.ok() && MeasuredAlike(*older, calibration)) {
     std::vector<FormatQuality> newer = std::move(calibration.rows);
     calibration.rows = older->rows;

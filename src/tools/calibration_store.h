@@ -25,8 +25,9 @@ class CalibrationStore {
   // for a file that cannot be used.
   Result<Calibration> Load(const std::string& fingerprint) const;
 
-  // Keeps `calibration`, with the rows of an older one that was measured the same way. Errors:
-  // Internal with the path where the file cannot be written.
+  // Keeps `calibration`, with the rows of an older one that was measured the same way; figures
+  // without a noise floor are not replaced by ones with it. Errors: Internal with the path where
+  // the file cannot be written.
   Status Save(const std::string& fingerprint, Calibration calibration) const;
 
   std::string PathOf(const std::string& fingerprint) const;

@@ -56,6 +56,9 @@ Result<int> Run(const EvalOptions& options) {
   task.model = options.model;
   SKV_ASSIGN_OR_RETURN(task.model.path, ResolveModelPath(options.model.path, ProcessEnvironment()));
   SKV_ASSIGN_OR_RETURN(task.formats, FormatsToMeasure(options.formats));
+  if (NamesAll(options.formats)) {
+    SKV_ASSIGN_OR_RETURN(task.formats, ServedFormats(task.model, task.formats));
+  }
   task.weights = WantedWeights(options);
   task.temporary_folder = TemporaryFolder(ProcessEnvironment());
   std::string text(CalibrationText());

@@ -21,6 +21,8 @@ constexpr const char* kDescription =
     "next token are from those over an exact cache. Figures on the default text are kept, and\n"
     "`--kv` then knows them.";
 
+constexpr const char* kAllFormats = "all";
+
 void AddOnce(const PageFormat& format, std::vector<PageFormat>* formats) {
   if (std::find(formats->begin(), formats->end(), format) == formats->end()) {
     formats->push_back(format);
@@ -54,11 +56,15 @@ Result<EvalOptions> ParseEvalOptions(std::span<const char* const> arguments) {
   return options;
 }
 
+bool NamesAll(const NameList& names) {
+  return std::find(names.names.begin(), names.names.end(), kAllFormats) != names.names.end();
+}
+
 Result<std::vector<PageFormat>> FormatsToMeasure(const NameList& names) {
   SKV_ASSIGN_OR_RETURN(const PageFormat baseline, FindPageFormat("f16"));
   std::vector<PageFormat> formats = {baseline};
   for (const std::string& name : names.names) {
-    if (name == "all") {
+    if (name == kAllFormats) {
       for (const NamedPageFormat& row : AllPageFormats()) AddOnce(row.format, &formats);
       continue;
     }

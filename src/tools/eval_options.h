@@ -60,6 +60,9 @@ void VisitOptions(Visitor&& visit, EvalOptions& options) {
 // anything is loaded; Cancelled with the help as its message where help was asked for.
 Result<EvalOptions> ParseEvalOptions(std::span<const char* const> arguments);
 
+// Whether the list asks for every named format, as far as the model can have it.
+bool NamesAll(const NameList& names);
+
 // Returns the formats that the list names, f16 first in any case: it is what others are compared
 // with. Errors: InvalidArgument with what is accepted.
 Result<std::vector<PageFormat>> FormatsToMeasure(const NameList& names);

@@ -34,6 +34,8 @@ Result<KvReport> MakeKvReport(const ModelStack& stack) {
   const KvCache& cache = *stack.cache;
   KvReport report;
   report.format = cache.format_name();
+  report.is_automatic = stack.kv_choice.is_automatic;
+  report.mean_kld = stack.kv_choice.mean_kld;
   report.policy = "none";
   report.quality = QualityName(cache.format_quality());
   report.bytes_per_token = cache.bytes_per_token();

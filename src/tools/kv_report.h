@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "model/language_model.h"
@@ -14,8 +15,10 @@ namespace swiftkv {
 
 struct KvReport {
   std::string format;
-  std::string policy;   // "none": nothing is forgotten but what a sliding window drops
-  std::string quality;  // grade of what the sequence holds
+  std::string policy;              // "none": nothing is forgotten but what a sliding window drops
+  bool is_automatic = false;       // calibration chose the format
+  std::optional<double> mean_kld;  // of the format on this model, where calibration knows it
+  std::string quality;             // grade of what the sequence holds
   std::uint64_t bytes_per_token = 0;
   std::int64_t logical_tokens = 0;
   std::int64_t kept_tokens = 0;

@@ -15,6 +15,7 @@
 #include "model/vocabulary.h"
 #include "swiftkv/kv_cache.h"
 #include "swiftkv/status.h"
+#include "tools/kv_choice.h"
 #include "tools/run_options.h"
 
 namespace swiftkv {
@@ -25,6 +26,7 @@ struct ModelStack {
   std::unique_ptr<Vocabulary> vocabulary;
   std::unique_ptr<ChatTemplate> chat_template;  // null with --raw or where the model has none
   std::uint64_t resident_before_cache = 0;      // bytes of the process
+  KvChoice kv_choice;                           // how the cache's format came about
   std::unique_ptr<KvCache> cache;
   std::unique_ptr<GenerationSession> session;
 };

@@ -11,11 +11,13 @@
 #include "base/byte_size.h"
 #include "base/process_memory.h"
 #include "base/status_macros.h"
+#include "model/architecture.h"
 #include "model/f16_weights.h"
 #include "model/fingerprint.h"
 #include "model/gguf_file.h"
 #include "model/thread_count.h"
 #include "model/vocabulary.h"
+#include "swiftkv/attention.h"
 
 namespace swiftkv {
 namespace {
@@ -75,7 +77,37 @@ Result<ChosenWeights> ChooseWeights(const MeasurementTask& task, const GgufFile&
   return chosen;
 }
 
+bool ServesDecoder(const AttentionBackend& backend, const DecoderSpec& spec,
+                   const PageFormat& format) {
+  return std::all_of(spec.layers.begin(), spec.layers.end(), [&](const DecoderLayerSpec& layer) {
+    AttentionShape shape;
+    shape.num_heads = layer.num_heads;
+    shape.num_kv_heads = layer.kv_heads;
+    shape.head_dim = spec.head_dim;
+    shape.scale = spec.attention_scale;
+    shape.softcap = spec.attention_softcap;
+    shape.window = layer.window;
+    return format.key->ServesHeadDim(spec.head_dim) && format.value->ServesHeadDim(spec.head_dim) &&
+           backend.Serves(shape, format).ok();
+  });
+}
+
 }  // namespace
+
+Result<std::vector<PageFormat>> ServedFormats(const ModelOptions& model,
+                                              const std::vector<PageFormat>& formats) {
+  SKV_ASSIGN_OR_RETURN(const std::unique_ptr<GgufFile> file, GgufFile::Open(model.path));
+  SKV_ASSIGN_OR_RETURN(const std::string name, file->RequireString("general.architecture"));
+  SKV_ASSIGN_OR_RETURN(const Architecture* architecture, FindArchitecture(name));
+  SKV_ASSIGN_OR_RETURN(const DecoderSpec spec, architecture->Describe(*file, DecodeLimits{}));
+  SKV_ASSIGN_OR_RETURN(const std::unique_ptr<AttentionBackend> backend,
+                       MakeAttentionBackend(model.attention_backend, model.isa));
+  std::vector<PageFormat> served;
+  for (const PageFormat& format : formats) {
+    if (ServesDecoder(*backend, spec, format)) served.push_back(format);
+  }
+  return served;
+}
 
 double NoiseFloorOf(const QualityReport& report) {
   for (const FormatQuality& row : report.rows) {

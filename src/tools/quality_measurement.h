@@ -44,6 +44,11 @@ double NoiseFloorOf(const QualityReport& report);
 // Returns the figures as they are kept.
 Calibration CalibrationOf(const Measurement& measurement, const std::string& text_sha256);
 
+// Returns those of `formats` that the kernels and codecs serve for the model's shapes. Errors:
+// those of opening the file and of describing its decoder.
+Result<std::vector<PageFormat>> ServedFormats(const ModelOptions& model,
+                                              const std::vector<PageFormat>& formats);
+
 // Errors: those of loading and of EvaluateQuality; where F16 weights were asked for and cannot be
 // made, why.
 Result<Measurement> MeasureQuality(const MeasurementTask& task, const StageCallback& progress,

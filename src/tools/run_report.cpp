@@ -20,6 +20,8 @@ double Rounded(double value) { return std::round(value * 1000) / 1000; }
 
 Json KvJson(const KvReport& kv) {
   return {{"format", kv.format},
+          {"automatic", kv.is_automatic},
+          {"mean_kld", kv.mean_kld ? Json(*kv.mean_kld) : Json()},
           {"policy", kv.policy},
           {"quality", kv.quality},
           {"bytes_per_token", kv.bytes_per_token},
@@ -66,6 +68,13 @@ std::string LimitText(LengthLimit limit) {
   return "";
 }
 
+// What is known of the format's loss, and that nobody named it.
+std::string ChoiceText(const KvReport& kv) {
+  std::string text = kv.is_automatic ? "auto" : "";
+  if (kv.mean_kld) text += fmt::format("{}KLD {:.1g}", text.empty() ? "" : ", ", *kv.mean_kld);
+  return text.empty() ? "" : " (" + text + ")";
+}
+
 std::string Tokens(std::size_t count) {
   return fmt::format("{} token{}", count, count == 1 ? "" : "s");
 }
@@ -99,10 +108,10 @@ std::string RunFooter(const GenerationResult& result, const KvReport& kv) {
     footer += fmt::format("; first after {:.0f} ms", result.times.first_token * 1000);
   }
   footer += fmt::format(
-      "\ncache   {}: {} for {}, {} allocated ({:.1f} % waste); contiguous for {} tokens: {}\n",
-      kv.format, FormatByteSize(kv.bytes_used), Tokens(static_cast<std::size_t>(kv.logical_tokens)),
-      FormatByteSize(kv.bytes_allocated), kv.waste_fraction * 100, kv.contiguous_tokens,
-      FormatByteSize(kv.contiguous_bytes));
+      "\ncache   {}{}: {} for {}, {} allocated ({:.1f} % waste); contiguous for {} tokens: {}\n",
+      kv.format, ChoiceText(kv), FormatByteSize(kv.bytes_used),
+      Tokens(static_cast<std::size_t>(kv.logical_tokens)), FormatByteSize(kv.bytes_allocated),
+      kv.waste_fraction * 100, kv.contiguous_tokens, FormatByteSize(kv.contiguous_bytes));
   return footer + LimitText(result.limit);
 }
 
