@@ -10,13 +10,16 @@ namespace {
 
 constexpr int kChunkPages = 64;  // at least, where blocks are too few for the threads
 constexpr int kMostChunks = 8;   // bounds the scratch of a tile
-constexpr int kRowsUnit = 6;     // what the matrix kernels take at once
 
-// Rows of a full tile: a multiple of what the matrix kernels take at once.
+// Rows of a full tile: as many as give it a multiple of the vectors that matrix kernels take at
+// once, 6 or 16, unless that wastes much.
 int RowsPerBlock(int group) {
-  constexpr int kUnits = kTileVectors / kRowsUnit;
-  if (group > kUnits) return kTileVectors / group;
-  return kRowsUnit * ((kUnits + group / 2) / group);
+  constexpr int kUnit = 6;
+  const int most = kMaxTileVectors / group;
+  for (int rows = most; rows * 4 >= most * 3; --rows) {
+    if (rows * group % kUnit == 0) return rows;
+  }
+  return most;
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 
 #include "attention/phases.h"
 #include "attention/shape_check.h"
+#include "attention/tile_kernels.h"
+#include "attention/tile_permission.h"
 #include "attention/work_plan.h"
 #include "base/cpu_features.h"
 #include "base/status_macros.h"
@@ -23,6 +25,8 @@ const AttentionKernels* KernelsFor(Isa isa) {
       return Avx512Kernels();
     case Isa::kAvx512Vnni:
       return Avx512VnniKernels();
+    case Isa::kAmx:
+      return AmxKernels();
   }
   return nullptr;
 }
@@ -72,7 +76,12 @@ void CpuBackend::Score(const AttentionBatch& batch, const AttentionPlan& plan,
 }
 
 Result<std::unique_ptr<AttentionBackend>> MakeCpuBackend(std::string_view isa) {
-  SKV_ASSIGN_OR_RETURN(const Isa parsed, ParseIsa(isa));
+  SKV_ASSIGN_OR_RETURN(Isa parsed, ParseIsa(isa));
+  if (parsed == Isa::kAmx) {
+    const Status permission = RequestTilePermission();
+    if (!permission.ok() && isa != "auto") return permission;
+    if (!permission.ok()) parsed = Isa::kAvx512Vnni;
+  }
   const AttentionKernels* kernels = KernelsFor(parsed);
   if (kernels == nullptr) {
     return Status::Unsupported(std::string("this build has no kernels for the instruction set ") +

@@ -14,7 +14,7 @@
 namespace swiftkv {
 
 inline constexpr BackendInfo kCpuBackendInfo = {
-    "cpu", "vector kernels for pages of every format, from portable code to AVX-512 VNNI"};
+    "cpu", "vector kernels for pages of every format, from portable code to AMX"};
 
 class CpuBackend final : public AttentionBackend {
  public:

@@ -22,6 +22,7 @@ inline constexpr int kMaxHeadDim = 256;
 // Floats between two rows of queries or sums of the few-rows kernels: a constant, so that addresses
 // need no register, and not a multiple of 4 KiB.
 inline constexpr int kRowStride = kMaxHeadDim + 16;
+inline constexpr int kMaxTileVectors = 96;   // query vectors (rows x heads of the group) in a tile
 inline constexpr int kNumKernelFormats = 7;  // in the order of FormatId
 
 // One plane (K or V) of the pages of a batch.
@@ -101,6 +102,8 @@ struct WeightedSum {
   int tokens;
 };
 
+struct TileKernels;  // attention/tile_kernels.h
+
 struct AttentionKernels {
   const char* isa;  // its name (base/cpu_features.h)
 
@@ -124,6 +127,10 @@ struct AttentionKernels {
   // sums[slot] += sum over vectors of 2^(scores[v, slot] - lse[v]); a vector whose lse is -inf
   // adds nothing.
   void (*tally)(const float* scores, const float* lse, int vectors, int pages, float* sums);
+
+  // Products of tiles of many vectors, in place of `multiply` and of packed tiles; null where the
+  // set has no matrix unit.
+  const TileKernels* tiles = nullptr;
 };
 
 // Each returns null where this build does not have the instruction set. To call a kernel the CPU

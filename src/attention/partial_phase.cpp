@@ -2,6 +2,7 @@
 // Computes work items: an online softmax over the pages of a chunk, for the query vectors of a
 // tile.
 #include <cstddef>
+#include <cstdint>
 
 #include "attention/phases.h"
 #include "attention/tile_state.h"
@@ -31,11 +32,59 @@ void UpdateSoftmax(const AttentionKernels& kernels, const AttentionShape& shape,
                         .head_dim = shape.head_dim});
 }
 
+// Holds the thread's matrix registers while an item needs them.
+class TileLease {
+ public:
+  explicit TileLease(const TileKernels* tiles) : tiles_(tiles) {
+    if (tiles_ != nullptr) tiles_->acquire();
+  }
+  ~TileLease() {
+    if (tiles_ != nullptr) tiles_->release();
+  }
+  TileLease(const TileLease&) = delete;
+  TileLease& operator=(const TileLease&) = delete;
+
+ private:
+  const TileKernels* tiles_;
+};
+
+// What the kernels unpack, without the scales, which products of tiles apply in f32.
+BatchPlanes WithoutScales(const BatchPlanes& planes) {
+  static constexpr std::uint16_t kOne = 0x3C00;  // f16
+  static constexpr std::uint16_t kOnes[kPageTokens] = {kOne, kOne, kOne, kOne, kOne, kOne,
+                                                       kOne, kOne, kOne, kOne, kOne, kOne,
+                                                       kOne, kOne, kOne, kOne};
+  BatchPlanes plain = planes;
+  for (const std::uint16_t*& scales : plain.scales) scales = kOnes;
+  return plain;
+}
+
+// Formats of fewer bits lose more by themselves than rounding the other operand to bf16 does.
+constexpr double kFineBits = 16;
+
+TileBatch AsTileBatch(const PageBatch& pages, const BatchPlanes& planes, const PageCodec& codec,
+                      const TileState& state, int head_dim) {
+  return {.planes = &planes,
+          .unpacked = state.unpacked,
+          .vectors = state.vectors,
+          .head_dim = head_dim,
+          .tokens = pages.tokens,
+          .split_vectors = codec.info().bits_per_value >= kFineBits,
+          .split_pages = codec.info().quality == Quality::kExact};
+}
+
 // Scores of a batch, from its stored format or from an unpacked copy.
 void ComputeScores(const AttentionKernels& kernels, const PageBatch& pages, int head_dim,
                    TileState* state) {
   const int format = pages.key_format();
-  TurnQueries(kernels, head_dim, pages.run->format.key->info().rotated, state);
+  const PageCodec& codec = *pages.run->format.key;
+  TurnQueries(kernels, head_dim, codec.info().rotated, state);
+  if (state->tiled) {
+    kernels.unpack_keys[format](WithoutScales(pages.keys), head_dim, state->unpacked);
+    kernels.tiles->score(AsTileBatch(pages, pages.keys, codec, *state, head_dim), state->scores,
+                         &state->tile_buffers);
+    return;
+  }
   if (state->vectors <= kMaxFewVectors || kernels.tiles_stay_packed[format]) {
     kernels.dot[format](state->query_tile(head_dim), pages.keys, state->scores);
     return;
@@ -58,8 +107,15 @@ void ComputeScores(const AttentionKernels& kernels, const PageBatch& pages, int 
 void AddValues(const AttentionKernels& kernels, const PageBatch& pages, int head_dim,
                TileState* state) {
   const int format = pages.value_format();
-  TurnSums(head_dim, pages.run->format.value->info().rotated, state);
+  const PageCodec& codec = *pages.run->format.value;
+  TurnSums(head_dim, codec.info().rotated, state);
   state->out_empty = false;
+  if (state->tiled) {
+    kernels.unpack_values[format](WithoutScales(pages.values), head_dim, state->unpacked);
+    kernels.tiles->add_values(AsTileBatch(pages, pages.values, codec, *state, head_dim),
+                              state->scores, state->out, &state->tile_buffers);
+    return;
+  }
   if (state->vectors <= kMaxFewVectors || kernels.tiles_stay_packed[format]) {
     kernels.weigh[format]({.weights = state->scores,
                            .out = state->out,
@@ -108,8 +164,12 @@ void RunPartial(const AttentionKernels& kernels, const AttentionBatch& batch, co
   for (auto i = static_cast<std::size_t>(team.thread); i < plan.items().size(); i += step) {
     const WorkItem& item = plan.items()[i];
     const RowTile& tile = plan.tile(item);
-    if (item.tile != loaded_tile) LoadQueries(batch, {plan.rows(tile), tile.kv_head}, &state);
+    if (item.tile != loaded_tile) {
+      LoadQueries(batch, {plan.rows(tile), tile.kv_head}, &state);
+      state.tiled = kernels.tiles != nullptr && state.vectors > kMaxFewVectors;
+    }
     loaded_tile = item.tile;
+    const TileLease lease(state.tiled ? kernels.tiles : nullptr);
     ResetSoftmax(shape.head_dim, &state);
     PageBatches batches(RunsOf(batch, tile), plan.spans(item), tile.kv_head);
     PageBatch current;

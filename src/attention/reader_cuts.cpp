@@ -33,7 +33,7 @@ struct Readers {
 
 // Returns into how many tiles of equal size rows are cut.
 int CountTiles(int rows, int group) {
-  const int most = kTileVectors / group;
+  const int most = kMaxTileVectors / group;
   return (rows + most - 1) / most;
 }
 

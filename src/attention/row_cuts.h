@@ -24,7 +24,7 @@ struct RowBlock {
 // The pages that a block may see.
 VisiblePages PagesOf(const AttentionBatch& batch, const RowBlock& block);
 
-// Cuts a sequence of many rows into blocks of about kTileVectors query vectors.
+// Cuts a sequence of many rows into blocks of up to kMaxTileVectors query vectors.
 void AppendBlocks(const AttentionBatch& batch, int sequence, std::vector<RowBlock>* blocks);
 
 // Adds a block as a tile. Its pages are left in one piece where `whole`, else in a few large ones.

@@ -53,6 +53,7 @@ void LoadQueries(const AttentionBatch& batch, const TileQueries& queries, TileSt
                                     : kLowestPosition;
     }
   }
+  state->tiled = false;
   state->queries_rotated = false;
   state->queries_prepared = false;
 }
@@ -65,8 +66,11 @@ void TurnQueries(const AttentionKernels& kernels, int head_dim, bool rotated, Ti
   }
   if (state->queries_prepared) return;
   state->queries_prepared = true;
-  if (kernels.prepare_queries == nullptr) return;
-  kernels.prepare_queries(state->queries, state->vectors, head_dim, state->byte_queries());
+  if (state->tiled) {
+    kernels.tiles->load_queries(state->queries, state->vectors, head_dim, &state->tile_buffers);
+  } else if (kernels.prepare_queries != nullptr) {
+    kernels.prepare_queries(state->queries, state->vectors, head_dim, state->byte_queries());
+  }
 }
 
 void TurnSums(int head_dim, bool rotated, TileState* state) {

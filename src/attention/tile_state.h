@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holds what one thread needs to work on one tile, and moves queries in and results out.
 //
-// About 360 KiB, made on the stack of the thread that works, so that no two threads share a line
+// About 500 KiB, made on the stack of the thread that works, so that no two threads share a line
 // and nothing is allocated during a step; only the part that a tile uses is touched. A query vector
 // is a (row, head of the group) pair: vector = row * group + head.
 #pragma once
@@ -12,6 +12,7 @@
 
 #include "attention/kernels.h"
 #include "attention/page_batches.h"
+#include "attention/tile_kernels.h"
 #include "attention/work_plan.h"
 #include "swiftkv/attention.h"
 
@@ -32,10 +33,12 @@ struct alignas(64) TileState {
   std::int8_t query_limbs[kMaxTileVectors * 2 * kMaxHeadDim];
   float query_scales[kMaxTileVectors];
   std::int32_t query_sums[kMaxTileVectors];
+  TileBuffers tile_buffers;  // matrix units only
   int vectors;
   TileView view;
+  bool tiled;             // computed in matrix registers
   bool queries_rotated;   // queries are those of rotated keys
-  bool queries_prepared;  // limbs, scales and sums are those of `queries`
+  bool queries_prepared;  // the kernels' own form of them is that of `queries`
   bool out_rotated;       // out is of rotated values
   bool out_empty;         // nothing was added since ResetSoftmax
 
@@ -52,7 +55,7 @@ struct TileQueries {
   int kv_head;
 };
 
-// Fills queries, visible positions and view; the rest is as ResetSoftmax leaves it.
+// Fills queries, visible positions and view, not tiled; the rest is as ResetSoftmax leaves it.
 void LoadQueries(const AttentionBatch& batch, const TileQueries& queries, TileState* state);
 
 // Makes queries those of rotated keys or of plain ones, whatever they are, and ready for the

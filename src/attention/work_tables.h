@@ -8,14 +8,13 @@
 #include <span>
 #include <vector>
 
+#include "attention/kernels.h"
 #include "attention/page_stretches.h"
 
 namespace swiftkv {
 
-inline constexpr int kMaxTileVectors = 108;  // query vectors (rows x heads of the group) in a tile
-inline constexpr int kTileVectors = 96;      // about what a full tile has
-inline constexpr int kMaxGroup = 48;         // query heads of a kv head
-inline constexpr int kMaxFewVectors = 20;    // tiles up to this read pages in their stored format
+inline constexpr int kMaxGroup = 48;       // query heads of a kv head
+inline constexpr int kMaxFewVectors = 20;  // tiles up to this read pages in their stored format
 
 // A row as part of a tile.
 struct TileRow {

@@ -11,7 +11,8 @@
 namespace swiftkv {
 namespace {
 
-constexpr std::array<Isa, 4> kIsas = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni};
+constexpr std::array<Isa, 5> kIsas = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni,
+                                      Isa::kAmx};
 
 #if defined(__x86_64__)
 
@@ -95,6 +96,8 @@ bool Runs(const CpuFeatures& cpu, Isa isa) {
       return cpu.avx512;
     case Isa::kAvx512Vnni:
       return cpu.avx512_vnni;
+    case Isa::kAmx:
+      return cpu.avx512_vnni && cpu.avx512_bf16 && cpu.amx_int8 && cpu.amx_bf16;
   }
   return false;
 }
@@ -117,6 +120,8 @@ const char* IsaName(Isa isa) {
       return "avx512";
     case Isa::kAvx512Vnni:
       return "avx512vnni";
+    case Isa::kAmx:
+      return "amx";
   }
   return "unknown";
 }

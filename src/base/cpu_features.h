@@ -18,6 +18,7 @@ enum class Isa : std::uint8_t {
   kAvx2 = 1,        // AVX2, FMA, F16C, BMI1, BMI2
   kAvx512 = 2,      // F, BW, VL, DQ, CD
   kAvx512Vnni = 3,  // and the byte dot products of VNNI
+  kAmx = 4,         // AMX tiles with bf16 and int8, and AVX-512 BF16
 };
 
 // A flag is true only where CPU and operating system (saved register state) both support it.
@@ -42,7 +43,7 @@ Isa BestIsa(const CpuFeatures& cpu);
 // Returns whether `cpu` runs kernels built for `isa`.
 bool Runs(const CpuFeatures& cpu, Isa isa);
 
-// Returns "portable", "avx2", "avx512" or "avx512vnni".
+// Returns "portable", "avx2", "avx512", "avx512vnni" or "amx".
 const char* IsaName(Isa isa);
 
 // Returns the set called `name`; "auto" gives this machine's largest. Errors: InvalidArgument with

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "attention/tile_permission.h"
 #include "base/cpu_features.h"
 #include "formats/codec_table.h"
 #include "swiftkv/attention.h"
@@ -52,7 +53,11 @@ TEST(AttentionBackendTableTest, UnknownInstructionSetIsRefusedWithTheListOfNames
 TEST(AttentionBackendTableTest, InstructionSetsOfThisMachineCanAllBeAskedFor) {
   for (const Isa isa : AllIsas()) {
     const auto made = MakeAttentionBackend("cpu", IsaName(isa));
-    EXPECT_EQ(made.ok(), Runs(HostCpu(), isa)) << IsaName(isa);
+    const bool allowed = isa != Isa::kAmx || RequestTilePermission().ok();
+    EXPECT_EQ(made.ok(), Runs(HostCpu(), isa) && allowed) << IsaName(isa);
+    if (!made.ok()) {
+      EXPECT_EQ(made.status().code(), StatusCode::kUnsupported);
+    }
   }
 }
 

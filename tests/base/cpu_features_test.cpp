@@ -32,6 +32,10 @@ TEST(CpuFeaturesTest, TheBestSetIsOneThatTheCpuRunsAndNoLargerOneRuns) {
   EXPECT_FALSE(Runs(cpu, Isa::kAvx512));
   cpu.avx512 = true;
   EXPECT_EQ(BestIsa(cpu), Isa::kAvx512);
+  cpu.avx512_vnni = cpu.avx512_bf16 = cpu.amx_tile = cpu.amx_bf16 = true;
+  EXPECT_EQ(BestIsa(cpu), Isa::kAvx512Vnni);
+  cpu.amx_int8 = true;
+  EXPECT_EQ(BestIsa(cpu), Isa::kAmx);
 }
 
 TEST(CpuFeaturesTest, EveryNameIsReadBackOrRefusedAsTooLargeForThisMachine) {
@@ -52,7 +56,7 @@ TEST(CpuFeaturesTest, AnUnknownNameIsAnsweredWithTheListOfNames) {
   ASSERT_FALSE(parsed.ok());
   EXPECT_EQ(parsed.status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(parsed.status().message(),
-            "an instruction set is one of auto, portable, avx2, avx512, avx512vnni, "
+            "an instruction set is one of auto, portable, avx2, avx512, avx512vnni, amx, "
             "not: sse9");
 }
 

@@ -8,7 +8,10 @@
 #include <cmath>
 #include <cstddef>
 
+#include "attention/cpu_backend.h"
 #include "base/cpu_features.h"
+#include "formats/codec_table.h"
+#include "support/emulated_tiles.h"
 
 namespace swiftkv {
 namespace {
@@ -35,10 +38,24 @@ std::vector<NamedBackend> BackendsUnderTest() {
           MakeAttentionBackend(row.info.name, IsaName(isa));
       if (!made.ok()) continue;
       backends.push_back({row.info.name + std::string("/") + IsaName(isa), std::move(*made),
-                          isa >= Isa::kAvx512Vnni ? kLimbBound : kFloatBound});
+                          isa >= Isa::kAvx512Vnni ? kLimbBound : kFloatBound, isa == Isa::kAmx});
     }
   }
+  backends.push_back(
+      {"cpu/emulated amx", std::make_unique<CpuBackend>(*EmulatedAmxKernels()), kLimbBound, true});
   return backends;
+}
+
+float BoundOf(const NamedBackend& tested, const PagedBatchSpec& spec) {
+  if (!tested.tiled) return tested.bound;
+  for (const SequenceSpec& sequence : spec.sequences) {
+    for (const RunSpec& run : sequence.runs) {
+      for (const std::string& format : {run.key_format, run.value_format}) {
+        if (FindCodec(format).value()->info().bits_per_value < 16) return kTileBound;
+      }
+    }
+  }
+  return tested.bound;
 }
 
 std::unique_ptr<AttentionBackend> ReferenceBackendUnderTest() {
@@ -71,7 +88,7 @@ void ExpectAllAgree(const std::string& what, const PagedBatchSpec& spec) {
   for (const NamedBackend& tested : BackendsUnderTest()) {
     const AttentionOutcome actual = Compute(*tested.backend, &paged, 2);
     const std::string label = what + " by " + tested.name;
-    const float bound = tested.bound;
+    const float bound = BoundOf(tested, spec);
     ExpectNear(label + ", out", actual.out, expected.out, bound);
     ExpectNear(label + ", lse", actual.lse, expected.lse, bound);
     for (std::size_t s = 0; s < expected.scores.size(); ++s) {

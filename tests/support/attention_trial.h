@@ -13,7 +13,8 @@
 namespace swiftkv {
 
 // Absolute error, relative above 1: rounding of f32 sums; and that of queries and weights to 16-bit
-// integers, 2^-16 of the largest of 64.
+// integers, 2^-16 of the largest of 64; or to one bf16.
+inline constexpr float kTileBound = 1e-2F;
 inline constexpr float kFloatBound = 2e-5F;
 inline constexpr float kLimbBound = 2e-4F;
 
@@ -21,9 +22,15 @@ struct NamedBackend {
   std::string name;  // "cpu/avx2"
   std::unique_ptr<AttentionBackend> backend;
   float bound = kFloatBound;
+  bool tiled = false;  // multiplies tiles of many vectors in matrix registers
 };
 
-// Every row of the table but the reference, in each form that this machine runs.
+// Returns the bound of a backend on a batch: wider where matrix registers meet formats
+// of fewer than 16 bits.
+float BoundOf(const NamedBackend& tested, const PagedBatchSpec& spec);
+
+// Every row of the table but the reference, in each form that this machine runs, and with
+// emulated matrix registers.
 std::vector<NamedBackend> BackendsUnderTest();
 
 std::unique_ptr<AttentionBackend> ReferenceBackendUnderTest();
