@@ -49,6 +49,9 @@ struct KvCacheOptions {
   std::string value_format = "f16";
   std::uint64_t memory_bytes = 0;   // hard bound on OS pages in use for pages and metadata
   bool poison_free_frames = false;  // tests: fill fresh and freed frames with NaN patterns
+  // Hold pages in 2 MiB ones where the system has them: only stretches that frames fill, so that no
+  // byte more is in use.
+  bool huge_pages = true;
 };
 
 // Where every mapped byte is. The first five add up to mapped_bytes, always. Frames and the

@@ -9,15 +9,20 @@
 
 namespace swiftkv {
 
-Result<std::unique_ptr<Arena>> Arena::Create(std::size_t frame_bytes, MemoryBudget* budget) {
+Result<std::unique_ptr<Arena>> Arena::Create(std::size_t frame_bytes, MemoryBudget* budget,
+                                             bool huge_pages) {
   SKV_CHECK(frame_bytes > 0 && frame_bytes % 64 == 0);
   const std::uint64_t frames = budget->limit_bytes() / frame_bytes;
   const auto capacity = static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(frames, 1, FrameBitmap::kNone - std::uint64_t{1}));
   std::unique_ptr<Arena> arena(new Arena(frame_bytes, capacity));
   arena->budget_ = budget;
-  SKV_ASSIGN_OR_RETURN(arena->range_,
-                       MappedRange::Reserve(capacity * frame_bytes, "swiftkv frames"));
+  const std::size_t bytes = capacity * frame_bytes;
+  arena->huge_pages_ = huge_pages && bytes >= kHugePageBytes && SystemHasHugePages();
+  if (arena->huge_pages_) arena->full_stretches_.reserve(kMostNoted);
+  SKV_ASSIGN_OR_RETURN(
+      arena->range_,
+      MappedRange::Reserve(bytes, "swiftkv frames", arena->huge_pages_ ? kHugePageBytes : 0));
   SKV_ASSIGN_OR_RETURN(arena->used_, FrameBitmap::Create(capacity, budget));
   SKV_ASSIGN_OR_RETURN(arena->frames_per_page_,
                        ChargedArray<std::uint16_t>::Create(OsPages(arena->range_.bytes()),
@@ -59,7 +64,41 @@ std::uint32_t Arena::TryAllocate() {
   mapped_pages_ += fresh;
   ++live_frames_;
   end_of_live_ = std::max(end_of_live_, frame + 1);
+  if (huge_pages_ && fresh > 0) NoteFullStretches(pages);
   return frame;
+}
+
+bool Arena::IsFull(std::size_t stretch) const {
+  const std::size_t pages = kHugePageBytes / OsPageBytes();
+  if ((stretch + 1) * pages > frames_per_page_.size()) return false;
+  const std::uint16_t* const counts = &frames_per_page_[stretch * pages];
+  return std::all_of(counts, counts + pages, [](std::uint16_t count) { return count != 0; });
+}
+
+void Arena::NoteFullStretches(PageSpan pages) {
+  const std::size_t pages_per_stretch = kHugePageBytes / OsPageBytes();
+  const std::size_t end = (pages.end + pages_per_stretch - 1) / pages_per_stretch;
+  for (std::size_t i = pages.first / pages_per_stretch; i < end; ++i) {
+    if (!IsFull(i)) continue;
+    if (full_stretches_.size() == kMostNoted) UseHugePages();
+    full_stretches_.push_back(i);
+  }
+}
+
+void Arena::UseHugePages() {
+  constexpr int kMostRefusals = 4;  // the system has none left, and searching takes its time
+  std::sort(full_stretches_.begin(), full_stretches_.end());
+  for (std::size_t i = 0; i < full_stretches_.size() && refused_stretches_ < kMostRefusals;) {
+    const std::size_t first = full_stretches_[i];
+    std::size_t end = first;
+    for (; i < full_stretches_.size() && full_stretches_[i] <= end; ++i) {
+      if (full_stretches_[i] == end && IsFull(end)) ++end;
+    }
+    if (end == first) continue;  // a part of it was freed meanwhile
+    const bool given = range_.UseHugePages(first * kHugePageBytes, (end - first) * kHugePageBytes);
+    refused_stretches_ = given ? 0 : refused_stretches_ + 1;
+  }
+  full_stretches_.clear();
 }
 
 void Arena::Free(const std::uint32_t* frames, std::size_t count) {

@@ -7,12 +7,15 @@
 // - An OS page is charged exactly while a live frame touches it. It is charged before its first
 //   touch and returns to the system when its last frame is freed, so once frames are written,
 //   mapped_bytes() is what smaps counts.
+// - Where huge pages are used, a stretch of 2 MiB becomes one once every OS page of it is charged:
+//   so they cost nothing that is not counted, and are split when a part of them is freed.
 // - Bookkeeping reaches to the end of the highest live frame and no further; it is charged too.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "cache/charged_array.h"
 #include "cache/frame_bitmap.h"
@@ -27,8 +30,10 @@ class Arena {
   static constexpr std::uint32_t kNoFrame = FrameBitmap::kNone;
 
   // Reserves addresses for as many frames as the budget's limit could ever hold. `frame_bytes` is a
-  // multiple of 64. Errors: ResourceExhausted.
-  static Result<std::unique_ptr<Arena>> Create(std::size_t frame_bytes, MemoryBudget* budget);
+  // multiple of 64. `huge_pages` allows UseHugePages to do something where the system has them.
+  // Errors: ResourceExhausted.
+  static Result<std::unique_ptr<Arena>> Create(std::size_t frame_bytes, MemoryBudget* budget,
+                                               bool huge_pages = false);
 
   // Returns the lowest free frame, now live, with unspecified bytes; kNoFrame, and no change, where
   // the budget has no room.
@@ -36,6 +41,10 @@ class Arena {
 
   // Frees live frames. Neighbouring OS pages that fall empty go back to the system together.
   void Free(const std::uint32_t* frames, std::size_t count);
+
+  // Moves the stretches that were charged in full since the last call into huge pages, as far as
+  // the system gives any. Best before they are written: nothing is copied then.
+  void UseHugePages();
 
   std::byte* base() const { return range_.data(); }
   std::byte* Frame(std::uint32_t frame) const {
@@ -53,7 +62,9 @@ class Arena {
   // Bookkeeping charged by the arena itself.
   std::uint64_t metadata_bytes() const;
   // Bookkeeping on the heap, fixed at creation; charged by the owner.
-  std::uint64_t heap_bytes() const { return used_.heap_bytes(); }
+  std::uint64_t heap_bytes() const {
+    return used_.heap_bytes() + full_stretches_.capacity() * sizeof(std::size_t);
+  }
   // Bytes of the whole reserved range.
   std::size_t reserved_bytes() const { return range_.bytes(); }
 
@@ -67,11 +78,16 @@ class Arena {
     std::size_t end = 0;
   };
 
+  static constexpr std::size_t kMostNoted = 64;
+
   Arena(std::size_t frame_bytes, std::uint32_t capacity)
       : frame_bytes_(frame_bytes), capacity_(capacity) {}
 
   PageSpan PagesOf(std::uint32_t frame) const;
   bool TryGrowBookkeeping(std::uint32_t frame);
+  // Notes stretches of huge pages that `pages`, just charged, completed.
+  void NoteFullStretches(PageSpan pages);
+  bool IsFull(std::size_t stretch) const;
   void ShrinkBookkeeping();
   void Return(PageSpan pages);
 
@@ -84,6 +100,9 @@ class Arena {
   std::uint32_t end_of_live_ = 0;
   std::uint32_t live_frames_ = 0;
   std::uint64_t mapped_pages_ = 0;
+  bool huge_pages_ = false;
+  int refused_stretches_ = 0;                // one after the other
+  std::vector<std::size_t> full_stretches_;  // [<= kMostNoted] to be looked at by UseHugePages
 };
 
 }  // namespace swiftkv

@@ -37,8 +37,8 @@ std::uint64_t BlockLayout::heap_bytes() const {
 }
 
 std::uint64_t SmallestBound(const BlockLayout& open, const BlockLayout& sealed) {
-  constexpr std::size_t kPagesOfBookkeeping = 3;  // bitmap, page counts, reference counts
-  constexpr std::size_t kHeapBytesOfGroup = 256;  // one sequence's table, upper bitmap levels
+  constexpr std::size_t kPagesOfBookkeeping = 3;   // bitmap, page counts, reference counts
+  constexpr std::size_t kHeapBytesOfGroup = 1024;  // one sequence's table, upper bitmap levels
   const std::size_t groups = open.frame_bytes.size();
   const std::set<std::size_t> size_classes(open.frame_bytes.begin(), open.frame_bytes.end());
   std::uint64_t pages =

@@ -47,7 +47,9 @@ Status CacheFormats::TakePools(StoredLayout* stored) {
       return known->arena().frame_bytes() == frame_bytes;
     });
     if (pool == pools_.end()) {
-      SKV_ASSIGN_OR_RETURN(auto fresh, FramePool::Create({frame_bytes, poison_}, budget_));
+      FramePool::Options options = pool_options_;
+      options.frame_bytes = frame_bytes;
+      SKV_ASSIGN_OR_RETURN(auto fresh, FramePool::Create(options, budget_));
       pool = pools_.insert(pool, std::move(fresh));
     }
     stored->pools.push_back(pool->get());

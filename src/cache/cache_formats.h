@@ -44,12 +44,10 @@ struct StoredFormat {
 
 class CacheFormats {
  public:
-  // All three outlive the object.
-  CacheFormats(const CacheGeometry* geometry, MemoryBudget* budget, HeapLedger* ledger)
-      : geometry_(geometry), budget_(budget), ledger_(ledger) {}
-
-  // Whether fresh and freed frames are filled with NaN patterns; before the first Find.
-  void set_poison(bool poison) { poison_ = poison; }
+  // All three outlive the object. `pool_options` are those of every size class but for the size.
+  CacheFormats(const CacheGeometry* geometry, MemoryBudget* budget, HeapLedger* ledger,
+               const FramePool::Options& pool_options)
+      : geometry_(geometry), budget_(budget), ledger_(ledger), pool_options_(pool_options) {}
 
   // Returns the format, valid as long as this object. Errors: those of FormatMap::Uniform;
   // ResourceExhausted where the bound has no room for its bookkeeping. Nothing has changed then.
@@ -67,7 +65,7 @@ class CacheFormats {
   const CacheGeometry* const geometry_;
   MemoryBudget* const budget_;
   HeapLedger* const ledger_;
-  bool poison_ = false;
+  const FramePool::Options pool_options_;
   std::vector<std::unique_ptr<FramePool>> pools_;  // one per size class
   std::vector<std::unique_ptr<StoredFormat>> formats_;
 };

@@ -18,7 +18,8 @@ constexpr int kPoison = 0xFF;
 
 Result<std::unique_ptr<FramePool>> FramePool::Create(const Options& options, MemoryBudget* budget) {
   std::unique_ptr<FramePool> pool(new FramePool(options));
-  SKV_ASSIGN_OR_RETURN(pool->arena_, Arena::Create(options.frame_bytes, budget));
+  SKV_ASSIGN_OR_RETURN(pool->arena_,
+                       Arena::Create(options.frame_bytes, budget, options.huge_pages));
   SKV_ASSIGN_OR_RETURN(pool->references_,
                        ChargedArray<std::uint32_t>::Create(pool->arena_->capacity(),
                                                            "swiftkv reference counts", budget));

@@ -23,6 +23,7 @@ class FramePool {
   struct Options {
     std::size_t frame_bytes = 0;  // a multiple of 64
     bool poison = false;          // fill fresh and freed frames with 0xFF, NaN in floating formats
+    bool huge_pages = false;      // as in Arena::Create
   };
 
   // Errors: ResourceExhausted.
@@ -30,6 +31,9 @@ class FramePool {
 
   // Returns a frame with one owner, or Arena::kNoFrame where the budget has no room.
   [[nodiscard]] std::uint32_t TryAllocate();
+
+  // See Arena.
+  void UseHugePages() { arena_->UseHugePages(); }
 
   void AddReference(std::uint32_t frame);
 

@@ -59,8 +59,9 @@ Result<std::unique_ptr<KvCache>> KvCache::Create(const KvCacheOptions& options) 
                     options.memory_bytes));
   }
   auto state = std::make_unique<State>(std::move(geometry), options.memory_bytes);
-  state->sequences =
-      std::make_unique<SequenceSet>(&state->geometry, &state->budget, options.poison_free_frames);
+  state->sequences = std::make_unique<SequenceSet>(
+      &state->geometry, &state->budget,
+      FramePool::Options{.poison = options.poison_free_frames, .huge_pages = options.huge_pages});
   SKV_ASSIGN_OR_RETURN(state->own_format, state->sequences->Know(format));
   return std::unique_ptr<KvCache>(new KvCache(std::move(state)));
 }

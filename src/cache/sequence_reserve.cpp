@@ -27,6 +27,7 @@ Status SequenceSet::Reserve(SequenceId id, int num_tokens) {
                     "bytes there are left: {}",
                     num_tokens, needed, budget_->limit_bytes(), budget_->left_bytes()));
   }
+  for (FramePool* const pool : sequence.format->open.pools) pool->UseHugePages();
   MakeLastBlocksWritable(&sequence);
   sequence.reserved_end = target;
   return Status::Ok();

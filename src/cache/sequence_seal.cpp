@@ -13,6 +13,7 @@ void SequenceSet::SealOldBlocks(Sequence* sequence) {
     if (!sequence->format->seals(group)) continue;
     while (sequence->tables[group].sealed_end() < end && TrySealNext(sequence, group)) {
     }
+    sequence->format->sealed.pools[group]->UseHugePages();
   }
 }
 

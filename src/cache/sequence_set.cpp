@@ -25,14 +25,13 @@ constexpr std::uint32_t GenerationOf(SequenceId id) {
 
 }  // namespace
 
-SequenceSet::SequenceSet(const CacheGeometry* geometry, MemoryBudget* budget, bool poison)
+SequenceSet::SequenceSet(const CacheGeometry* geometry, MemoryBudget* budget,
+                         const FramePool::Options& pool_options)
     : geometry_(geometry),
       budget_(budget),
       ledger_(budget),
-      formats_(geometry, budget, &ledger_),
-      pending_(geometry->groups.size()) {
-  formats_.set_poison(poison);
-}
+      formats_(geometry, budget, &ledger_, pool_options),
+      pending_(geometry->groups.size()) {}
 
 const Sequence& SequenceSet::Get(SequenceId id) const {
   const std::uint32_t index = IndexOf(id);

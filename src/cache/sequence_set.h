@@ -41,8 +41,9 @@ struct Sequence {
 
 class SequenceSet {
  public:
-  // `geometry` and `budget` outlive the set. `poison` as in KvCacheOptions.
-  SequenceSet(const CacheGeometry* geometry, MemoryBudget* budget, bool poison);
+  // `geometry` and `budget` outlive the set. `pool_options` as in CacheFormats.
+  SequenceSet(const CacheGeometry* geometry, MemoryBudget* budget,
+              const FramePool::Options& pool_options);
 
   // Sets a format up before a sequence needs it. Errors: those of CacheFormats::Find.
   Result<const StoredFormat*> Know(const KvFormat& format) { return formats_.Find(format); }

@@ -5,8 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "base/process_memory.h"
@@ -24,6 +28,79 @@ std::uint64_t Resident(const Arena& arena) {
 
 void Write(const Arena& arena, std::uint32_t frame) {
   std::memset(arena.Frame(frame), static_cast<int>(frame % 251), arena.frame_bytes());
+}
+
+// Returns the bytes of a mapping that lie in huge pages, as smaps counts them.
+std::uint64_t InHugePages(const Arena& arena) {
+  std::ifstream file("/proc/self/smaps");
+  const auto begin = reinterpret_cast<std::uintptr_t>(arena.base());
+  std::uint64_t bytes = 0;
+  bool inside = false;
+  for (std::string line; std::getline(file, line);) {
+    std::uint64_t first = 0;
+    std::uint64_t end = 0;
+    std::uint64_t kilobytes = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &first, &end) == 2) {
+      inside = first >= begin && end <= begin + arena.reserved_bytes();
+    } else if (inside && std::sscanf(line.c_str(), "AnonHugePages: %lu", &kilobytes) == 1) {
+      bytes += kilobytes << 10;
+    }
+  }
+  return bytes;
+}
+
+TEST(ArenaTest, HugePagesTakeWhatIsChargedAndNoMore) {
+  std::mt19937 random(5);
+  std::uint64_t most_huge = 0;
+  for (std::size_t frame_bytes : {36864U, 190080U, 368640U, 3U << 20}) {
+    MemoryBudget budget(48 << 20);
+    const auto arena = Arena::Create(frame_bytes, &budget, true).value();
+    std::vector<std::uint32_t> live;
+    const int burst = static_cast<int>((6 << 20) / frame_bytes) + 1;
+    for (int step = 0; step < 120; ++step) {
+      if (random() % 5 < 3) {
+        std::vector<std::uint32_t> fresh;
+        for (int i = static_cast<int>(random() % static_cast<unsigned>(burst)); i >= 0; --i) {
+          const std::uint32_t frame = arena->TryAllocate();
+          if (frame == Arena::kNoFrame) break;
+          if (random() % 2 == 0) Write(*arena, frame);  // before or after it lies in huge pages
+          fresh.push_back(frame);
+        }
+        if (random() % 4 != 0) arena->UseHugePages();
+        for (const std::uint32_t frame : fresh) Write(*arena, frame);
+        live.insert(live.end(), fresh.begin(), fresh.end());
+      } else {
+        std::shuffle(live.begin(), live.end(), random);
+        const std::size_t count = std::min<std::size_t>(live.size(), random() % 40);
+        arena->Free(live.data() + live.size() - count, count);
+        live.resize(live.size() - count);
+      }
+      arena->CheckInvariants();
+      ASSERT_EQ(arena->mapped_bytes(), Resident(*arena)) << frame_bytes << " step " << step;
+      most_huge = std::max(most_huge, InHugePages(*arena));
+      for (const std::uint32_t frame : live) {
+        ASSERT_EQ(*arena->Frame(frame), static_cast<std::byte>(frame % 251));
+        ASSERT_EQ(arena->Frame(frame)[frame_bytes - 1], static_cast<std::byte>(frame % 251));
+      }
+    }
+    arena->Free(live.data(), live.size());
+    EXPECT_EQ(Resident(*arena), 0U);
+  }
+  RecordProperty("most_huge_bytes", std::to_string(most_huge));
+  if (!SystemHasHugePages()) {
+    EXPECT_EQ(most_huge, 0U);
+  }
+}
+
+TEST(ArenaTest, AStretchThatIsNotFullStaysInSmallPages) {
+  MemoryBudget budget(48 << 20);
+  const auto arena = Arena::Create(kHugePageBytes / 4, &budget, true).value();
+  for (std::uint32_t i = 0; i < 3; ++i) ASSERT_EQ(arena->TryAllocate(), i);
+  arena->UseHugePages();
+  EXPECT_EQ(Resident(*arena), 0U) << "nothing was touched yet";
+  for (std::uint32_t i = 0; i < 3; ++i) Write(*arena, i);
+  EXPECT_EQ(Resident(*arena), 3 * kHugePageBytes / 4);
+  EXPECT_EQ(InHugePages(*arena), 0U);
 }
 
 TEST(ArenaTest, FramesLieBackToBackWhateverTheOsPage) {
