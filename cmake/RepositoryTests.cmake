@@ -9,3 +9,11 @@ if(EXISTS "${PROJECT_SOURCE_DIR}/tests/consumer/main.cpp")
       -P "${PROJECT_SOURCE_DIR}/tests/consumer/check_install.cmake")
   set_tests_properties(consumer_find_package PROPERTIES LABELS package TIMEOUT 300)
 endif()
+
+find_package(Python3 QUIET COMPONENTS Interpreter)
+if(Python3_FOUND)
+  add_test(NAME scripts
+    COMMAND "${Python3_EXECUTABLE}" -B -m unittest discover -s "${PROJECT_SOURCE_DIR}/tests/scripts"
+            -p "*_test.py")
+  set_tests_properties(scripts PROPERTIES LABELS scripts TIMEOUT 60)
+endif()

@@ -1,0 +1,283 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures SwiftKV beside llama.cpp and OpenVINO GenAI: same model, same machine, in turn.
+
+Usage: compare_peers.py [--short] [--quality] [options]; --help lists them
+
+Engines take turns, round by round; a figure is the median of its rounds. The first round runs every
+setting of every engine, later ones those that came within a quarter of their engine's best
+somewhere. Prints Markdown; --out also keeps it, and everything as JSON. `--quality` compares what
+formats of the cache lose instead (peer_quality.py).
+"""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import re
+import statistics
+import sys
+
+import build_llama
+import fetch_models
+import peer_quality
+from peer_engines import LlamaCpp, OpenVino, PeerFailed, SwiftKv, Work
+from setup_cache import cache_root, say
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+NEAR_BEST = 0.75  # of an engine's best figure: worth more rounds
+METRICS = {
+    "prefill": "prefill of {prefill} behind {tokens:,}",
+    "decode": "decode behind {tokens:,}",
+    "prompt": "prompt of {tokens:,}",
+    "batch": "decode of {batch} that share {tokens:,}",
+}
+
+
+def parse_arguments():
+    """Returns the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--short", action="store_true", help="one round, depths 0 and 2,048, few settings")
+    add("--quality", action="store_true", help="compare loss of cache formats, not speed")
+    add("--bytes", type=int, default=48000, help="of prose for --quality, at least two windows")
+    add("--model", type=pathlib.Path, help="GGUF (default: SWIFTKV_MODEL, else SmolLM2)")
+    add("--swiftkv", type=pathlib.Path, default=ROOT / "build" / "swiftkv", help="our program")
+    add("--peers", type=pathlib.Path, help="folder of llama.cpp's programs (default: make peers')")
+    add("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    add("--formats", help="our formats, with commas (default: all; with --short f16,int8)")
+    add("--llama", default="all", metavar="SETTING", help="one of llama.cpp's settings")
+    add("--depths", help="tokens before what is measured (default: 0,2048,7000)")
+    add("--prompt", type=int, help="tokens of a whole prompt (default: 6500; 0: none)")
+    add("--batch", type=int, help="sequences decoded together (default: 8; 0: none)")
+    add("--shared", type=int, default=2048, help="tokens that they share")
+    add("--rounds", type=int, help="turns of each engine (default: 3)")
+    add("--skip", default="", metavar="NAMES", help="of swiftkv, llama, openvino")
+    add(
+        "--have-peers",
+        action="store_true",
+        help="only tell by the exit status whether llama.cpp is built",
+    )
+    add("--out", type=pathlib.Path, metavar="DIR", help="also write peers.md and peers.json there")
+    return parser.parse_args()
+
+
+def peers_folder(given):
+    """Returns where llama.cpp's programs are; nothing is built here."""
+    if given:
+        return given
+    prefix = cache_root() / "peers" / build_llama.cache_key(*build_llama.compilers())
+    return prefix / "bin"
+
+
+def model_path(given):
+    """Returns the model to measure."""
+    name = os.environ.get("SWIFTKV_MODEL")
+    if given or name:
+        return given or pathlib.Path(name)
+    return cache_root() / "models" / fetch_models.MODELS["smollm2"].file_name
+
+
+def machine():
+    """Returns a line on the processor and its memory."""
+    text = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    name = re.search(r"^model name\s*:\s*(.*)$", text, re.MULTILINE)
+    flags = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
+    known = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8")
+    found = [flag for flag in known if flags and flag in flags.group(1).split()]
+    gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    processor = name.group(1) if name else platform.machine()
+    return f"{processor}, {os.cpu_count()} CPUs, {' '.join(found)}, {gib:.0f} GiB"
+
+
+def make_work(arguments):
+    """Returns what is measured, from the flags and the defaults of long and short runs."""
+    short = arguments.short
+    depths = arguments.depths or ("0,2048" if short else "0,2048,7000")
+
+    def chosen(value, long_default, short_default):
+        return value if value is not None else short_default if short else long_default
+
+    return Work(
+        model=model_path(arguments.model),
+        threads=arguments.threads,
+        depths=tuple(int(depth) for depth in depths.split(",")),
+        prompt=chosen(arguments.prompt, 6500, 0),
+        batch=chosen(arguments.batch, 8, 0),
+        shared=arguments.shared,
+    )
+
+
+def open_engines(arguments, work):
+    """Returns the engines that can be measured, and the reasons of the others."""
+    peers = peers_folder(arguments.peers)
+    formats = arguments.formats or ("f16,int8" if arguments.short else "all")
+    llama = "f16, fa off" if arguments.short and arguments.llama == "all" else arguments.llama
+    makers = {
+        "swiftkv": (SwiftKv, (arguments.swiftkv, formats)),
+        "llama": (LlamaCpp, (peers, llama)),
+        "openvino": (OpenVino, (peers, work.model)),
+    }
+    skipped = arguments.skip.split(",") + (["openvino"] if arguments.short else [])
+    engines, failures = [], {}
+    for key, (kind, values) in makers.items():
+        if key in skipped:
+            continue
+        try:
+            engines.append(kind(*values))
+        except PeerFailed as failure:
+            failures[kind.name] = str(failure)
+    return engines, failures
+
+
+class Comparison:
+    """Collects figures: {(engine, setting): {(metric, tokens): [tokens per second]}}."""
+
+    def __init__(self):
+        self.figures, self.failures = {}, {}
+
+    def add(self, engine, measured):
+        """Adds the figures of one job in one round."""
+        for (setting, metric, tokens), rate in measured.items():
+            row = self.figures.setdefault((engine, setting), {})
+            row.setdefault((metric, tokens), []).append(rate)
+
+    def median(self, row, column):
+        """Returns the median of a setting's figure, or None."""
+        values = self.figures[row].get(column)
+        return statistics.median(values) if values else None
+
+    def columns(self):
+        """Returns the metrics in the order of the tables."""
+        found = {column for row in self.figures.values() for column in row}
+        return sorted(found, key=lambda column: (list(METRICS).index(column[0]), column[1]))
+
+    def best(self, engine, column):
+        """Returns (rate, setting) of the engine's best setting for one metric, or None."""
+        rates = [(self.median(row, column), row[1]) for row in self.figures if row[0] == engine]
+        return max((rate for rate in rates if rate[0]), default=None)
+
+    def is_near_best(self, engine, setting):
+        """Whether a setting is within reach of its engine's best somewhere."""
+        row = (engine, setting)
+        return row in self.figures and any(
+            self.median(row, column) >= NEAR_BEST * self.best(engine, column)[0]
+            for column in self.figures[row]
+        )
+
+
+def measure(engines, work, rounds):
+    """Runs the rounds and returns the comparison."""
+    comparison = Comparison()
+    for number in range(rounds):
+        for engine in engines:
+            for job in engine.jobs():
+                single = len(engine.jobs()) == 1
+                if number > 0 and not single and not comparison.is_near_best(engine.name, job):
+                    continue
+                say(f"round {number + 1} of {rounds}: {engine.name}, {job}")
+                try:
+                    comparison.add(engine.name, engine.measure(job, work))
+                except PeerFailed as failure:
+                    comparison.failures[f"{engine.name}, {job}"] = str(failure)
+    return comparison
+
+
+def table(header, rows):
+    """Returns a Markdown table."""
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return lines + ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def heading(column, work):
+    """Returns the words for a metric."""
+    return METRICS[column[0]].format(tokens=column[1], prefill=work.prefill, batch=work.batch)
+
+
+def render(comparison, engines, work, rounds):
+    """Returns the report as Markdown."""
+    columns = comparison.columns()
+    versions = "; ".join(f"{engine.name} {engine.version}" for engine in engines)
+    lines = [
+        f"{machine()}; {work.threads} threads; {work.model.name}; {versions}; "
+        f"{datetime.date.today()}.",
+        f"Tokens per second, medians of up to {rounds} rounds in which the engines took turns.",
+        "",
+    ]
+    rows = []
+    for row in comparison.figures:
+        rates = [comparison.median(row, column) for column in columns]
+        rows.append([*row, *(f"{rate:.1f}" if rate else "-" for rate in rates)])
+    for name, reason in comparison.failures.items():
+        rows.append([name, f"did not run: {reason}", *["-"] * len(columns)])
+    lines += table(["engine", "cache", *(heading(column, work) for column in columns)], rows)
+    peers = [engine.name for engine in engines if engine.name != SwiftKv.name]
+    ratios = []
+    for peer in peers:
+        for engine, setting in comparison.figures:
+            if engine != SwiftKv.name:
+                continue
+            cells = []
+            for column in columns:
+                ours, best = comparison.median((engine, setting), column), None
+                best = comparison.best(peer, column)
+                cells.append(f"{ours / best[0]:.2f} ({best[1]})" if ours and best else "-")
+            ratios.append([f"{setting} / best of {peer}", *cells])
+    if ratios:
+        lines += ["", *table(["ratio", *(heading(column, work) for column in columns)], ratios)]
+    return "\n".join(lines) + "\n"
+
+
+def as_json(comparison, engines, work, rounds):
+    """Returns everything that was measured, each round's figure included."""
+    rows = [
+        {"engine": engine, "setting": setting, "metric": metric, "tokens": tokens, "rates": rates}
+        for (engine, setting), row in comparison.figures.items()
+        for (metric, tokens), rates in row.items()
+    ]
+    return {
+        "machine": machine(),
+        "model": str(work.model),
+        "threads": work.threads,
+        "rounds": rounds,
+        "versions": {engine.name: engine.version for engine in engines},
+        "failures": comparison.failures,
+        "rows": rows,
+    }
+
+
+def main():
+    """Measures, prints and keeps the report."""
+    arguments = parse_arguments()
+    if arguments.have_peers:
+        return 0 if (peers_folder(arguments.peers) / "llama-bench").is_file() else 1
+    work = make_work(arguments)
+    if arguments.quality:
+        programs = peers_folder(arguments.peers)
+        text, data = peer_quality.compare(arguments, work, programs, machine())
+    else:
+        rounds = arguments.rounds or (1 if arguments.short else 3)
+        engines, failures = open_engines(arguments, work)
+        comparison = measure(engines, work, rounds)
+        comparison.failures = {**failures, **comparison.failures}
+        text = render(comparison, engines, work, rounds)
+        data = as_json(comparison, engines, work, rounds)
+    print(text, end="")
+    if arguments.out:
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        name = "quality" if arguments.quality else "peers"
+        (arguments.out / f"{name}.md").write_text(text, encoding="utf-8")
+        (arguments.out / f"{name}.json").write_text(json.dumps(data, indent=1), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except PeerFailed as failure:
+        print(f"compare_peers.py: {failure}", file=sys.stderr)
+        sys.exit(1)
