@@ -31,7 +31,8 @@ test:  ## Build everything and run all tests; the last line counts them
 	@scripts/build.sh all
 	@scripts/run_tests.py build
 
-bench:  ## Build and run the micro-benchmarks in benches/
+bench:  ## Build and run a short form of all benches, below 10 minutes
+	@scripts/build.sh program
 	@scripts/build.sh benches
 	@scripts/run_benches.sh build
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures attention of the cpu backend on every instruction set, format and head size: decoding as
+// Measures attention of the cpu backend on every instruction set and format: decoding as
 // a fraction of the machine's read bandwidth, prefill as GFLOP/s.
 //
 // For work on one kernel: --benchmark_filter picks it, --benchmark_repetitions shows the spread.
@@ -66,6 +66,7 @@ std::string NameOf(const AttentionCase& what) {
 Status RegisterAll(Session* session) {
   BenchAttentionOptions options;
   options.phases = {{"decode", "prefill"}};
+  options.head_dims = {{64, 128}};
   options.batches = {{1}};
   options.prefill_contexts = {{4096}};
   options.isa = "all";
