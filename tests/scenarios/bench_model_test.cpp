@@ -16,8 +16,8 @@ class BenchModelScenario : public RunScenario {
  protected:
   ProcessOutcome Bench(std::vector<std::string> arguments) const {
     ProcessSpec spec = Spec({});
-    spec.arguments = {SwiftkvProgram(), "bench", "model",   "--prefill", "20", "--decode", "3",
-                      "--rounds",       "2",     "--chunk", "32"};
+    spec.arguments = {SwiftkvProgram(), "bench", "model",    "-t", "1",       "--prefill", "20",
+                      "--decode",       "3",     "--rounds", "2",  "--chunk", "32"};
     spec.arguments.insert(spec.arguments.end(), arguments.begin(), arguments.end());
     return RunProcess(spec);
   }
