@@ -31,7 +31,7 @@ struct QualityTask {
   std::span<const TokenId> tokens;  // the text, without BOS; as many whole windows as it gives
   TokenId bos = kNoToken;           // first of every window; none where the model adds none
   int context = 2048;               // tokens of a window; fewer where the text has fewer
-  int chunk = 128;                  // tokens of a step; fewer where their logits would pass
+  int chunk = 32;                   // tokens of a step; fewer where their logits would pass
                                     // kMaxChunkLogitBytes
   std::vector<PageFormat> formats;
 };
