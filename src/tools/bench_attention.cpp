@@ -88,13 +88,18 @@ Status MeasureCascade(const Bench& bench, AttentionRow* row) {
   return Status::Ok();
 }
 
-Status MeasurePrefill(const Bench& bench, double machine_gflop_s, AttentionRow* row) {
+// The most operations that a set's kernels could do.
+double PeakGflops(const MachineFigures& machine, Isa isa) {
+  return isa == Isa::kAmx ? machine.amx_bf16_gflop_s.value_or(machine.gflop_s) : machine.gflop_s;
+}
+
+Status MeasurePrefill(const Bench& bench, const MachineFigures& machine, AttentionRow* row) {
   SKV_ASSIGN_OR_RETURN(const Setup setup, MakeSetup(bench, row->what.isa, row->what.pages));
   const Pass passes[] = {std::cref(*setup.kernel)};
   const RoundTimes times = Measure(bench, passes);
   AddTimes(times, row);
   row->us = Median(times.seconds[0]) * 1e6;
-  row->peak_fraction = GflopPerSecond(*row) / machine_gflop_s;
+  row->peak_fraction = GflopPerSecond(*row) / PeakGflops(machine, row->what.isa);
   return Status::Ok();
 }
 
@@ -105,7 +110,7 @@ Status MeasureRow(const Bench& bench, const MachineFigures& machine, AttentionRo
     case BenchPhase::kCascade:
       return MeasureCascade(bench, row);
     case BenchPhase::kPrefill:
-      return MeasurePrefill(bench, machine.gflop_s, row);
+      return MeasurePrefill(bench, machine, row);
   }
   return Status::Ok();
 }

@@ -102,6 +102,14 @@ AttentionCase PrefillCase(const Kernels& kernels, int context, double bytes) {
 
 Result<std::vector<Isa>> ListIsas(const std::string& wanted) {
   std::vector<Isa> isas;
+  if (wanted == "auto") {
+    // The system may refuse what the CPU has.
+    isas.push_back(Isa::kPortable);
+    for (const Isa isa : AllIsas()) {
+      if (Runs(HostCpu(), isa) && MakeAttentionBackend("cpu", IsaName(isa)).ok()) isas[0] = isa;
+    }
+    return isas;
+  }
   if (wanted != "all") {
     SKV_ASSIGN_OR_RETURN(const Isa isa, ParseIsa(wanted));
     isas.push_back(isa);

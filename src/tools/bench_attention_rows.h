@@ -38,7 +38,7 @@ struct AttentionRow {
   std::optional<double> bound_us;  // the larger of reading every byte once, and of the operations
                                    // at the rate of prefill
   std::optional<double> bound_ratio;    // us / bound_us
-  std::optional<double> peak_fraction;  // of the machine's f32 operations
+  std::optional<double> peak_fraction;  // of the machine's operations with the row's set
   int rounds = 0;
   int rejected = 0;   // passes repeated because something took the processor
   int disturbed = 0;  // passes that count although repeating did not help

@@ -62,6 +62,9 @@ Result<MachineFigures> MeasureMachine(const MachineProbes& probes, std::size_t b
   if (probes.multiply_bf16 != nullptr) {
     machine.bf16_gflop_s = ComputeRate(probes.multiply_bf16, team);
   }
+  if (probes.multiply_tiles != nullptr) {
+    machine.amx_bf16_gflop_s = ComputeRate(probes.multiply_tiles, team);
+  }
   return machine;
 }
 

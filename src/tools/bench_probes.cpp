@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "attention/tile_permission.h"
+
 namespace swiftkv {
 namespace {
 
@@ -60,7 +62,7 @@ double Multiply(std::int64_t rounds) {
   return 2.0 * kFloats * static_cast<double>(rounds);
 }
 
-constexpr MachineProbes kPortable = {"portable", Read, ReadScattered, Multiply, nullptr};
+constexpr MachineProbes kPortable = {"portable", Read, ReadScattered, Multiply, nullptr, nullptr};
 
 }  // namespace
 
@@ -70,12 +72,14 @@ const MachineProbes* PortableProbes() { return &kPortable; }
 const MachineProbes* Avx2Probes() { return nullptr; }
 const MachineProbes* Avx512Probes() { return nullptr; }
 double (*Avx512Bf16Multiply())(std::int64_t rounds) { return nullptr; }
+double (*AmxBf16Multiply())(std::int64_t rounds) { return nullptr; }
 #endif
 
 MachineProbes BestProbes(const CpuFeatures& cpu) {
   if (cpu.avx512 && Avx512Probes() != nullptr) {
     MachineProbes probes = *Avx512Probes();
     if (cpu.avx512_bf16) probes.multiply_bf16 = Avx512Bf16Multiply();
+    if (cpu.amx_bf16 && RequestTilePermission().ok()) probes.multiply_tiles = AmxBf16Multiply();
     return probes;
   }
   if (cpu.avx2 && Avx2Probes() != nullptr) return *Avx2Probes();

@@ -31,6 +31,8 @@ struct MachineProbes {
   double (*multiply)(std::int64_t rounds);
   // The same with this set's products of bf16 pairs, sums in f32; null where it has none.
   double (*multiply_bf16)(std::int64_t rounds);
+  // The same with products of bf16 in AMX tiles; null where the process may not use them.
+  double (*multiply_tiles)(std::int64_t rounds);
 };
 
 // Bytes between what is read and what is fetched meanwhile.
@@ -43,8 +45,11 @@ const MachineProbes* Avx2Probes();
 const MachineProbes* Avx512Probes();
 // Only for processors with the extension; null in builds without it.
 double (*Avx512Bf16Multiply())(std::int64_t rounds);
+// Only after RequestTilePermission(); null in builds without AMX.
+double (*AmxBf16Multiply())(std::int64_t rounds);
 
-// Returns the probes of the largest set that `cpu` runs.
+// Returns the probes of the largest set that `cpu` runs. Asks the system for tiles where it has
+// them.
 MachineProbes BestProbes(const CpuFeatures& cpu);
 
 }  // namespace swiftkv

@@ -69,7 +69,7 @@ double Multiply(std::int64_t rounds) {
   return 2.0 * 8 * kSums * static_cast<double>(rounds);
 }
 
-constexpr MachineProbes kProbes = {"avx2", Read, ReadScattered, Multiply, nullptr};
+constexpr MachineProbes kProbes = {"avx2", Read, ReadScattered, Multiply, nullptr, nullptr};
 
 }  // namespace
 

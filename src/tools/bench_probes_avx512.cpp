@@ -55,7 +55,7 @@ double Multiply(std::int64_t rounds) {
   return 2.0 * 16 * kSums * static_cast<double>(rounds);
 }
 
-constexpr MachineProbes kProbes = {"avx512", Read, ReadScattered, Multiply, nullptr};
+constexpr MachineProbes kProbes = {"avx512", Read, ReadScattered, Multiply, nullptr, nullptr};
 
 }  // namespace
 
