@@ -164,7 +164,10 @@ inline void WeighBlock(const float* weights, int head_dim, const BatchPlanes& va
   }
 }
 
-// Multiplies weights by the scales of their slots; slots from `tokens` on are never read.
+// Multiplies weights by the scales of their slots; slots from `tokens` on are never read. Where
+// values come in small units (kFactor), weights below 2^-41 become 0, so that no product is
+// subnormal, which processors take a slow path for: adding and taking away a larger number leaves
+// no bits below.
 template <class S, class Reader>
 inline void ScaleWeights(const float* weights, int vectors, const BatchPlanes& values,
                          float* scaled) {
@@ -172,7 +175,12 @@ inline void ScaleWeights(const float* weights, int vectors, const BatchPlanes& v
     const typename S::Vec scales = PageScales<S, Reader>(values.scales[page]);
     for (int v = 0; v < vectors; ++v) {
       const int slot = v * kBatchTokens + page * kPageTokens;
-      S::Store(scaled + slot, S::Mul(S::Load(weights + slot), scales));
+      typename S::Vec weight = S::Load(weights + slot);
+      if constexpr (Reader::kFactor != 1) {
+        const typename S::Vec coarse = S::Set(0x1.8p-17F);
+        weight = S::Sub(S::Add(weight, coarse), coarse);
+      }
+      S::Store(scaled + slot, S::Mul(weight, scales));
     }
   }
 }

@@ -37,25 +37,25 @@ struct Vnni {
   }
 };
 
-// One line of bytes as operands of 4 channels (or tokens) each.
+// Half `kHalf` of the codes of a line as operands of 4 channels (or tokens) a lane.
 struct Int8Operands {
-  static constexpr int kCount = 1;
-  static void Load(const std::byte* line, __m512i (&operands)[1]) {
-    operands[0] = _mm512_loadu_si512(line);
+  static constexpr int kHalves = 1;
+  template <int kHalf>
+  static __m512i Load(const std::byte* line) {
+    return _mm512_loadu_si512(line);
   }
 };
 
 struct Int4Operands {
-  static constexpr int kCount = 2;
-  static void Load(const std::byte* line, __m512i (&operands)[2]) {
+  static constexpr int kHalves = 2;
+  template <int kHalf>
+  static __m512i Load(const std::byte* line) {
     const __m512i levels = _mm512_xor_si512(
         _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(kInt4Levels))),
         _mm512_set1_epi8(static_cast<char>(kBias)));
-    const __m512i nibble = _mm512_set1_epi8(15);
-    const __m512i codes = _mm512_loadu_si512(line);
-    operands[0] = _mm512_shuffle_epi8(levels, _mm512_and_si512(codes, nibble));
-    operands[1] =
-        _mm512_shuffle_epi8(levels, _mm512_and_si512(_mm512_srli_epi16(codes, 4), nibble));
+    __m512i codes = _mm512_loadu_si512(line);
+    if constexpr (kHalf == 1) codes = _mm512_srli_epi16(codes, 4);
+    return _mm512_shuffle_epi8(levels, _mm512_and_si512(codes, _mm512_set1_epi8(15)));
   }
 };
 
@@ -67,21 +67,20 @@ inline __m512 LoadScales(const std::uint16_t* scales) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(scales)));
 }
 
-// sum + data . four limbs, the same four in every lane.
-inline __m512i AddProducts(__m512i sum, __m512i data, const std::int8_t* limbs) {
+// The same four limbs in every lane.
+inline __m512i BroadcastFour(const std::int8_t* limbs) {
   std::int32_t four;
   __builtin_memcpy(&four, limbs, sizeof(four));
-  return _mm512_dpbusd_epi32(sum, data, _mm512_set1_epi32(four));
+  return _mm512_set1_epi32(four);
 }
 
 // Splits 16 integers of up to 127 * 256 into limbs.
 inline void StoreLimbs(__m512i integers, std::int8_t* high, std::int8_t* low) {
-  const __m512i half = _mm512_set1_epi32(128);
-  const __m512i rest = _mm512_sub_epi32(
-      _mm512_and_si512(_mm512_add_epi32(integers, half), _mm512_set1_epi32(255)), half);
-  const __m512i upper = _mm512_srai_epi32(_mm512_sub_epi32(integers, rest), kLimbBits);
+  const __m512i upper =
+      _mm512_srai_epi32(_mm512_add_epi32(integers, _mm512_set1_epi32(128)), kLimbBits);
   _mm_storeu_si128(reinterpret_cast<__m128i*>(high), _mm512_cvtepi32_epi8(upper));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(low), _mm512_cvtepi32_epi8(rest));
+  // The lower byte read as signed is what the upper one, rounded to nearest, leaves.
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(low), _mm512_cvtepi32_epi8(integers));
 }
 
 // AttentionKernels::prepare_queries
@@ -106,39 +105,65 @@ void PrepareQueries(const float* rows, int vectors, int head_dim, const ByteQuer
   }
 }
 
+// sum += data . limbs, in place. GCC 12 copies the sums round the builtin and spills them.
+[[gnu::always_inline]] inline void AddProducts(__m512i& sum, __m512i data, __m512i limbs) {
+  __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(data), "v"(limbs));
+}
+
+// Sums of products for kVectors vectors of limbs beside kWidth lines of data.
+template <int kVectors, int kWidth>
+using LimbSums = __m512i[kVectors][2][kWidth];  // of the high limbs, of the low ones
+
+template <int kVectors, int kWidth>
+[[gnu::always_inline]] inline void Clear(LimbSums<kVectors, kWidth>& sums) {
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kWidth; ++i) sums[v][0][i] = sums[v][1][i] = _mm512_setzero_si512();
+  }
+}
+
+// Adds half `kHalf` of `lines`. The high limbs of vector v lie at v * 2 * kStride, the low ones
+// kStride further. Each is spread over a register once and used for all lines.
+template <class Operands, int kHalf, int kStride, int kVectors, int kWidth>
+[[gnu::always_inline]] inline void AddLines(const std::byte* const (&lines)[kWidth],
+                                            const std::int8_t* limbs,
+                                            LimbSums<kVectors, kWidth>& sums) {
+  __m512i data[kWidth];
+#pragma GCC unroll 4
+  for (int i = 0; i < kWidth; ++i) data[i] = Operands::template Load<kHalf>(lines[i]);
+#pragma GCC unroll 16
+  for (int limb = 0; limb < 2 * kVectors; ++limb) {
+    const __m512i four = BroadcastFour(limbs + limb * kStride);
+#pragma GCC unroll 4
+    for (int i = 0; i < kWidth; ++i) AddProducts(sums[limb / 2][limb % 2][i], data[i], four);
+  }
+}
+
+// The sum of products with the unbiased data; `sum` is that of the vector's integers.
+[[gnu::always_inline]] inline __m512 Total(__m512i high, __m512i low, std::int32_t sum) {
+  const __m512i biased = _mm512_add_epi32(_mm512_slli_epi32(high, kLimbBits), low);
+  return _mm512_cvtepi32_ps(_mm512_sub_epi32(biased, _mm512_set1_epi32(kBias * sum)));
+}
+
 // Scores of kVectors query vectors from `first` on against pages [page, page + kPages).
 template <class Operands, int kVectors, int kPages>
 inline void DotBlock(const QueryTile& queries, int first, const BatchPlanes& keys, int page,
                      float* scores) {
-  __m512i high[kVectors][kPages];
-  __m512i low[kVectors][kPages];
-#pragma GCC unroll 8
-  for (int v = 0; v < kVectors; ++v) {
-    const __m512i correction = _mm512_set1_epi32(-kBias * queries.bytes.sums[first + v]);
-#pragma GCC unroll 4
-    for (int p = 0; p < kPages; ++p) {
-      high[v][p] = _mm512_setzero_si512();
-      low[v][p] = correction;
-    }
-  }
+  LimbSums<kVectors, kPages> sums;
+  Clear<kVectors, kPages>(sums);
   const std::int8_t* limbs = queries.bytes.limbs + 2 * first * kLimbStride;
-  const int halves = queries.head_dim / Operands::kCount;
-  const int lines = halves / 4;
-  for (int line = 0; line < lines; ++line) {
+  const int half = queries.head_dim / Operands::kHalves;
+  for (int line = 0; line < half / 4; ++line) {
+    const std::byte* lines[kPages];
 #pragma GCC unroll 4
     for (int p = 0; p < kPages; ++p) {
-      __m512i operands[Operands::kCount];
-      Operands::Load(keys.now[page + p] + line * 64, operands);
+      lines[p] = keys.now[page + p] + line * 64;
       Prefetch(keys.ahead[page + p] + line * 64);
-#pragma GCC unroll 2
-      for (int i = 0; i < Operands::kCount; ++i) {
-        const std::int8_t* four = limbs + i * halves + line * 4;
-#pragma GCC unroll 8
-        for (int v = 0; v < kVectors; ++v) {
-          high[v][p] = AddProducts(high[v][p], operands[i], four + 2 * v * kLimbStride);
-          low[v][p] = AddProducts(low[v][p], operands[i], four + 2 * v * kLimbStride + kLimbStride);
-        }
-      }
+    }
+    AddLines<Operands, 0, kLimbStride, kVectors, kPages>(lines, limbs + line * 4, sums);
+    if constexpr (Operands::kHalves == 2) {
+      AddLines<Operands, 1, kLimbStride, kVectors, kPages>(lines, limbs + half + line * 4, sums);
     }
   }
 #pragma GCC unroll 4
@@ -146,10 +171,10 @@ inline void DotBlock(const QueryTile& queries, int first, const BatchPlanes& key
     const __m512 scales = LoadScales(keys.scales[page + p]);
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
-      const __m512i sum = _mm512_add_epi32(_mm512_slli_epi32(high[v][p], kLimbBits), low[v][p]);
       const __m512 scale = _mm512_mul_ps(scales, _mm512_set1_ps(queries.bytes.scales[first + v]));
-      _mm512_storeu_ps(scores + v * kBatchTokens + (page + p) * kPageTokens,
-                       _mm512_mul_ps(_mm512_cvtepi32_ps(sum), scale));
+      _mm512_storeu_ps(
+          scores + v * kBatchTokens + (page + p) * kPageTokens,
+          _mm512_mul_ps(Total(sums[v][0][p], sums[v][1][p], queries.bytes.sums[first + v]), scale));
     }
   }
 }
@@ -183,31 +208,62 @@ struct ByteWeights {
   std::int32_t sums[kMostVectors];
 };
 
+// Splits the integers of a batch, which fit 16 bits, into limbs and returns their sum.
+inline std::int32_t StoreBatchLimbs(const __m512i (&integers)[kBatchPages], std::int8_t* high,
+                                    std::int8_t* low) {
+  // Packing interleaves the four quarters of a register: dword 4 l + k holds tokens 16 k + 4 l on.
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const __m512i first = _mm512_packs_epi32(integers[0], integers[1]);
+  const __m512i second = _mm512_packs_epi32(integers[2], integers[3]);
+  const __m512i half = _mm512_set1_epi16(128);
+  const auto upper = [&](__m512i words) {
+    return _mm512_srai_epi16(_mm512_add_epi16(words, half), kLimbBits);
+  };
+  const auto lower = [](__m512i words) {
+    return _mm512_srai_epi16(_mm512_slli_epi16(words, kLimbBits), kLimbBits);
+  };
+  const __m512i upper_bytes = _mm512_packs_epi16(upper(first), upper(second));
+  const __m512i lower_bytes = _mm512_packs_epi16(lower(first), lower(second));
+  _mm512_storeu_si512(high, _mm512_permutexvar_epi32(order, upper_bytes));
+  _mm512_storeu_si512(low, _mm512_permutexvar_epi32(order, lower_bytes));
+  const __m512i one = _mm512_set1_epi16(1);
+  return _mm512_reduce_add_epi32(
+      _mm512_add_epi32(_mm512_madd_epi16(first, one), _mm512_madd_epi16(second, one)));
+}
+
 // Slots from sum.tokens on become 0, whatever lies there.
 inline void QuantizeWeights(const float* weights, int vectors, const BatchPlanes& values,
                             int tokens, ByteWeights* bytes) {
+  __m512 page_scales[kBatchPages];
+#pragma GCC unroll 4
+  for (int page = 0; page < kBatchPages; ++page) {
+    const int valid = tokens - page * kPageTokens;
+    const auto mask = static_cast<__mmask16>(valid >= kPageTokens ? 0xFFFF
+                                             : valid <= 0         ? 0
+                                                                  : (1 << valid) - 1);
+    page_scales[page] = _mm512_maskz_mov_ps(mask, LoadScales(values.scales[page]));
+  }
   for (int v = 0; v < vectors; ++v) {
     __m512 scaled[kBatchPages];
-    __m512 highest = _mm512_setzero_ps();
-    for (int page = 0; page < values.pages; ++page) {
-      const int valid = tokens - page * kPageTokens;
-      const auto mask = static_cast<__mmask16>(valid >= kPageTokens ? 0xFFFF : (1 << valid) - 1);
-      scaled[page] = _mm512_maskz_mul_ps(
-          mask, _mm512_loadu_ps(weights + v * kBatchTokens + page * kPageTokens),
-          LoadScales(values.scales[page]));
-      highest = _mm512_max_ps(highest, scaled[page]);
+#pragma GCC unroll 4
+    for (int page = 0; page < kBatchPages; ++page) {
+      // A slot without a scale may hold anything as its weight.
+      const __m512 scale = page_scales[page];
+      scaled[page] =
+          _mm512_maskz_mul_ps(_mm512_cmp_ps_mask(scale, _mm512_setzero_ps(), _CMP_NEQ_OQ), scale,
+                              _mm512_loadu_ps(weights + v * kBatchTokens + page * kPageTokens));
     }
+    const __m512 highest =
+        _mm512_max_ps(_mm512_max_ps(scaled[0], scaled[1]), _mm512_max_ps(scaled[2], scaled[3]));
     const float max = _mm512_reduce_max_ps(highest);
     const __m512 factor = _mm512_set1_ps(max > 0 ? kLargestInteger / max : 0.0F);
-    __m512i sum = _mm512_setzero_si512();
-    for (int page = 0; page < values.pages; ++page) {
-      const __m512i integers = _mm512_cvtps_epi32(_mm512_mul_ps(scaled[page], factor));
-      sum = _mm512_add_epi32(sum, integers);
-      StoreLimbs(integers, bytes->limbs[v][0] + page * kPageTokens,
-                 bytes->limbs[v][1] + page * kPageTokens);
+    __m512i integers[kBatchPages];
+#pragma GCC unroll 4
+    for (int page = 0; page < kBatchPages; ++page) {
+      integers[page] = _mm512_cvtps_epi32(_mm512_mul_ps(scaled[page], factor));
     }
+    bytes->sums[v] = StoreBatchLimbs(integers, bytes->limbs[v][0], bytes->limbs[v][1]);
     bytes->scales[v] = max / kLargestInteger;
-    bytes->sums[v] = _mm512_reduce_add_epi32(sum);
   }
 }
 
@@ -215,36 +271,22 @@ inline void QuantizeWeights(const float* weights, int vectors, const BatchPlanes
 template <class Operands, int kVectors, int kVecs>
 inline void WeighBlock(const ByteWeights& weights, const BatchPlanes& values, int head_dim,
                        int channel, float* out) {
-  __m512i high[kVectors][kVecs];
-  __m512i low[kVectors][kVecs];
-#pragma GCC unroll 8
-  for (int v = 0; v < kVectors; ++v) {
-    const __m512i correction = _mm512_set1_epi32(-kBias * weights.sums[v]);
-#pragma GCC unroll 4
-    for (int i = 0; i < kVecs; ++i) {
-      high[v][i] = _mm512_setzero_si512();
-      low[v][i] = correction;
-    }
-  }
-  constexpr int kGroups = kPageTokens / 4 / Operands::kCount;
+  LimbSums<kVectors, kVecs> sums;
+  Clear<kVectors, kVecs>(sums);
+  const std::int8_t* limbs = weights.limbs[0][0];
   for (int page = 0; page < values.pages; ++page) {
-    for (int group = 0; group < kGroups; ++group) {
+    for (int group = 0; group < kPageTokens / 4 / Operands::kHalves; ++group) {
       const int offset = (group * head_dim + channel) * 4;
-      const int token = page * kPageTokens + group * 4;
+      const std::byte* lines[kVecs];
 #pragma GCC unroll 4
       for (int i = 0; i < kVecs; ++i) {
-        __m512i operands[Operands::kCount];
-        Operands::Load(values.now[page] + offset + i * 64, operands);
+        lines[i] = values.now[page] + offset + i * 64;
         Prefetch(values.ahead[page] + offset + i * 64);
-#pragma GCC unroll 2
-        for (int half = 0; half < Operands::kCount; ++half) {
-          const int slot = token + half * (kPageTokens / 2);
-#pragma GCC unroll 8
-          for (int v = 0; v < kVectors; ++v) {
-            high[v][i] = AddProducts(high[v][i], operands[half], weights.limbs[v][0] + slot);
-            low[v][i] = AddProducts(low[v][i], operands[half], weights.limbs[v][1] + slot);
-          }
-        }
+      }
+      const std::int8_t* four = limbs + page * kPageTokens + group * 4;
+      AddLines<Operands, 0, kBatchTokens, kVectors, kVecs>(lines, four, sums);
+      if constexpr (Operands::kHalves == 2) {
+        AddLines<Operands, 1, kBatchTokens, kVectors, kVecs>(lines, four + kPageTokens / 2, sums);
       }
     }
   }
@@ -253,9 +295,9 @@ inline void WeighBlock(const ByteWeights& weights, const BatchPlanes& values, in
     const __m512 scale = _mm512_set1_ps(weights.scales[v]);
 #pragma GCC unroll 4
     for (int i = 0; i < kVecs; ++i) {
-      const __m512i sum = _mm512_add_epi32(_mm512_slli_epi32(high[v][i], kLimbBits), low[v][i]);
       float* to = out + v * kRowStride + channel + i * 16;
-      _mm512_storeu_ps(to, _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), scale, _mm512_loadu_ps(to)));
+      _mm512_storeu_ps(to, _mm512_fmadd_ps(Total(sums[v][0][i], sums[v][1][i], weights.sums[v]),
+                                           scale, _mm512_loadu_ps(to)));
     }
   }
 }
