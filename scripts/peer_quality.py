@@ -2,7 +2,7 @@
 """Compares what our cache formats lose with what llama.cpp's lose: mean KLD over bits a value.
 
 Both sides run the same weights, rewritten as F16 so that their rounding hides nothing, over the
-same text with windows of 2,048 tokens, each against its own cache of full precision. llama.cpp's
+same text with windows of 2,048 tokens, each against its own exact cache. llama.cpp's
 own formats give points; ours are judged by the line through them, log KLD linear in bits.
 """
 
@@ -76,7 +76,8 @@ def verdict(row, points, exact):
         limit = max(exact, EXACT_KLD)
     else:
         limit = line_at(points, row["bits_per_value"])
-    return limit, row["mean_kld"] <= limit
+    # Nothing stands for a loss without bound.
+    return limit, row["mean_kld"] is not None and row["mean_kld"] <= limit
 
 
 def measure_llama(programs, model, text, threads):
@@ -127,9 +128,11 @@ def report(ours, theirs, facts):
     lines.append("|" + "---|" * 9)
 
     def cells(engine, row):
+        loss = ["-" if row[key] is None else f"{row[key]:.3g}" for key in ("mean_kld", "p99_kld")]
+        ppl = "-" if row["ppl"] is None else f"{row['ppl']:.3f}"
         return (
-            f"| {engine} | {row['format']} | {row['bits_per_value']:.2f} | {row['mean_kld']:.3g} "
-            f"| {row['p99_kld']:.3g} | {100 * row['same_top1']:.1f} % | {row['ppl']:.3f} |"
+            f"| {engine} | {row['format']} | {row['bits_per_value']:.2f} | {loss[0]} | {loss[1]} "
+            f"| {100 * row['same_top1']:.1f} % | {ppl} |"
         )
 
     for row in theirs:
@@ -138,7 +141,9 @@ def report(ours, theirs, facts):
     for row in ours:
         limit, holds = verdict(row, points, exact)
         judged.append({**row, "limit": limit, "holds": holds})
-        words = "on or below" if holds else f"above, {row['mean_kld'] / limit:.2f} times"
+        words = "on or below"
+        if not holds:
+            words = f"above, {(row['mean_kld'] or math.inf) / limit:.2f} times"
         lines.append(cells("SwiftKV", row) + f" {limit:.3g} | {words} |")
     return "\n".join(lines) + "\n", judged
 
@@ -150,7 +155,7 @@ def compare(arguments, work, programs, machine):
     ours = measure_ours(arguments.swiftkv, work.model, text, arguments)
     facts = (
         f"{machine}; {work.model.name} with F16 weights; {len(text):,} bytes of prose, windows of "
-        f"{CONTEXT:,} tokens; each engine against its own f32 cache."
+        f"{CONTEXT:,} tokens; each engine against its own exact cache."
     )
     table, judged = report(ours, theirs, facts)
     return table, {"facts": facts, "ours": judged, "llama.cpp": theirs}

@@ -43,6 +43,7 @@ class ModelBench {
   Status Load();
   Status FillContexts();
   Status MeasureAll(ModelBenchResult* result);
+  void Describe(ModelBenchResult* result) const;
 
  private:
   Status OpenCache();
@@ -261,13 +262,16 @@ Status ModelBench::MeasureDepth(int depth, std::vector<ModelRow>* rows) {
 }
 
 Status ModelBench::MeasureAll(ModelBenchResult* result) {
-  result->model = path_;
-  result->architecture = model_->spec().architecture;
-  result->threads = model_->threads();
   for (const int depth : options_.depths.values) {
     SKV_RETURN_IF_ERROR(MeasureDepth(depth, &result->rows));
   }
   return Status::Ok();
+}
+
+void ModelBench::Describe(ModelBenchResult* result) const {
+  result->model = path_;
+  result->architecture = model_->spec().architecture;
+  result->threads = model_->threads();
 }
 
 }  // namespace
@@ -277,9 +281,11 @@ Result<ModelBenchResult> RunModelBench(const BenchModelOptions& options,
   ModelBench bench(options, progress);
   ModelBenchResult result;
   SKV_RETURN_IF_ERROR(bench.Load());
-  SKV_RETURN_IF_ERROR(bench.FillContexts());
-  SKV_RETURN_IF_ERROR(bench.MeasureAll(&result));
-  return result;
+  bench.Describe(&result);
+  Status status = bench.FillContexts();
+  if (status.ok()) status = bench.MeasureAll(&result);
+  if (status.ok() || status.code() == StatusCode::kCancelled) return result;
+  return status;
 }
 
 }  // namespace swiftkv

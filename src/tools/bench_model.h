@@ -38,11 +38,11 @@ struct ModelBenchResult {
 };
 
 // Called before each part with the share that is done and what comes; returning false ends the
-// bench with Cancelled.
+// bench early, with the depths so far.
 using ModelBenchProgress = std::function<bool(double done, const std::string& next)>;
 
 // Errors: those of loading, InvalidArgument where depths do not fit the model's context,
-// Unsupported where the kernels do not compute a format, ResourceExhausted, Cancelled.
+// Unsupported where the kernels do not compute a format, ResourceExhausted.
 Result<ModelBenchResult> RunModelBench(const BenchModelOptions& options,
                                        const ModelBenchProgress& progress);
 

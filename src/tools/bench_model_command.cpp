@@ -24,12 +24,13 @@ Result<ModelBenchResult> Measure(const BenchModelOptions& options) {
   });
 }
 
-Status Run(const BenchModelOptions& options) {
+Result<int> Run(const BenchModelOptions& options) {
   SKV_ASSIGN_OR_RETURN(const ModelBenchResult result, Measure(options));
   StandardOutput output;
   output.Write(options.json ? ModelBenchJson(result, options) + "\n"
                             : ModelBenchText(result, options));
-  return output.status();
+  SKV_RETURN_IF_ERROR(output.status());
+  return Interrupted() ? kExitInterrupted : kExitSuccess;
 }
 
 }  // namespace
@@ -37,8 +38,8 @@ Status Run(const BenchModelOptions& options) {
 int BenchModelCommand(std::span<const char* const> arguments) {
   const Result<BenchModelOptions> options = ParseBenchModelOptions(arguments);
   if (!options.ok()) return ReportUsage("bench model", options.status());
-  const Status status = Run(*options);
-  return status.ok() ? kExitSuccess : ReportFailure("bench model", status);
+  const Result<int> exit_status = Run(*options);
+  return exit_status.ok() ? *exit_status : ReportFailure("bench model", exit_status.status());
 }
 
 }  // namespace swiftkv

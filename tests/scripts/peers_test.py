@@ -93,6 +93,23 @@ class QualityTest(unittest.TestCase):
         exact["mean_kld"] = 2e-5
         self.assertFalse(peer_quality.verdict(exact, self.POINTS, 2e-6)[1])
 
+    def test_the_report_judges_every_row_even_one_without_bound(self):
+        loss = {"p99_kld": 0.01, "same_top1": 0.99, "ppl": 15.0}
+        names = ("bf16", "q8_0 K, V", "q8_0 K, q4_0 V", "q4_0 K, V")
+        theirs = [
+            {"format": name, "bits_per_value": bits, "mean_kld": kld, "on_line": True, **loss}
+            for name, (bits, kld) in zip(names, self.POINTS)
+        ]
+        theirs.append({**theirs[0], "format": "f16", "mean_kld": 2e-6, "on_line": False})
+        ours = [
+            {"format": "int8", "bits_per_value": 8.25, "mean_kld": 1e-4, **loss},
+            {"format": "int4", "bits_per_value": 4.25, "mean_kld": None, **loss, "p99_kld": None},
+        ]
+        text, judged = peer_quality.report(ours, theirs, "facts")
+        self.assertEqual([row["holds"] for row in judged], [True, False])
+        self.assertEqual(text.count("| SwiftKV |"), 2)
+        self.assertIn("above, inf times", text)
+
     def test_what_llama_perplexity_prints_is_read(self):
         printed = (
             "Mean PPL(Q)                   :  15.653317 ±   0.5\n"
