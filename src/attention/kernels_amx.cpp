@@ -8,7 +8,7 @@
 // model) may rely on its own configuration from call to call: it is put back.
 #include "attention/tile_kernels.h"
 
-#if defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__AVX512F__)
+#if defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__AVX512BF16__)
 
 #include <immintrin.h>
 
@@ -41,26 +41,34 @@ constexpr TileConfiguration kFullTiles = FullTiles();
 
 thread_local TileConfiguration t_before;  // of the thread, while its registers are ours
 
-inline __m512i RoundToBf16(__m512 x) {
-  const __m512i bits = _mm512_castps_si512(x);
-  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-  const __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7FFF)), odd);
-  return _mm512_and_si512(rounded, _mm512_set1_epi32(static_cast<int>(0xFFFF0000U)));
+// 16 pairs (even, odd), each number rounded to bf16.
+inline __m512i RoundPairs(__m512 even, __m512 odd) {
+  const __m512i interleave =
+      _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+                       21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+  const auto halves = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(odd, even));
+  return _mm512_permutexvar_epi16(interleave, halves);
 }
 
-inline __m512 Rest(__m512 x, __m512i high) { return _mm512_sub_ps(x, _mm512_castsi512_ps(high)); }
+inline __m512 EvenOf(__m512i pairs) { return _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16)); }
 
-inline __m512i Join(__m512i even, __m512i odd) {
-  return _mm512_or_si512(odd, _mm512_srli_epi32(even, 16));
+inline __m512 OddOf(__m512i pairs) {
+  return _mm512_castsi512_ps(
+      _mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xFFFF0000U))));
+}
+
+inline __m256i Round(__m512 x) { return reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x)); }
+
+inline __m512 Widen(__m256i row) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(row), 16));
+}
+
+inline void StoreRow(__m256i row, std::uint16_t* to) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), row);
 }
 
 inline __m512 LoadScales(const std::uint16_t* scales) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(scales)));
-}
-
-inline void StoreRow(__m512i bf16, std::uint16_t* row) {
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(row),
-                      _mm512_cvtepi32_epi16(_mm512_srli_epi32(bf16, 16)));
 }
 
 struct Amx {
@@ -104,20 +112,20 @@ struct Amx {
                          std::uint32_t* low) {
     const __m512 e = _mm512_loadu_ps(even);
     const __m512 o = _mm512_loadu_ps(odd);
-    const __m512i even_high = RoundToBf16(e);
-    const __m512i odd_high = RoundToBf16(o);
-    _mm512_storeu_si512(high, Join(even_high, odd_high));
+    const __m512i pairs = RoundPairs(e, o);
+    _mm512_storeu_si512(high, pairs);
     if (low == nullptr) return;
-    _mm512_storeu_si512(low, Join(RoundToBf16(Rest(e, even_high)), RoundToBf16(Rest(o, odd_high))));
+    _mm512_storeu_si512(
+        low, RoundPairs(_mm512_sub_ps(e, EvenOf(pairs)), _mm512_sub_ps(o, OddOf(pairs))));
   }
   static void SplitRow(const float* row, int count, const std::uint16_t* scales,
                        std::uint16_t* high, std::uint16_t* low) {
     const auto valid = static_cast<__mmask16>((1U << count) - 1);
     __m512 x = _mm512_maskz_loadu_ps(valid, row);
     if (scales != nullptr) x = _mm512_maskz_mul_ps(valid, x, LoadScales(scales));
-    const __m512i upper = RoundToBf16(x);
+    const __m256i upper = Round(x);
     StoreRow(upper, high);
-    if (low != nullptr) StoreRow(RoundToBf16(Rest(x, upper)), low);
+    if (low != nullptr) StoreRow(Round(_mm512_sub_ps(x, Widen(upper))), low);
   }
   static void Scale(float* row, const std::uint16_t* scales) {
     _mm512_storeu_ps(row, _mm512_mul_ps(_mm512_loadu_ps(row), LoadScales(scales)));
