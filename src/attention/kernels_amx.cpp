@@ -118,17 +118,28 @@ struct Amx {
     _mm512_storeu_si512(
         low, RoundPairs(_mm512_sub_ps(e, EvenOf(pairs)), _mm512_sub_ps(o, OddOf(pairs))));
   }
-  static void SplitRow(const float* row, int count, const std::uint16_t* scales,
-                       std::uint16_t* high, std::uint16_t* low) {
-    const auto valid = static_cast<__mmask16>((1U << count) - 1);
-    __m512 x = _mm512_maskz_loadu_ps(valid, row);
-    if (scales != nullptr) x = _mm512_maskz_mul_ps(valid, x, LoadScales(scales));
-    const __m256i upper = Round(x);
-    StoreRow(upper, high);
-    if (low != nullptr) StoreRow(Round(_mm512_sub_ps(x, Widen(upper))), low);
+  static void SplitColumns(const TileColumns& columns, std::uint16_t* high, std::uint16_t* low) {
+    const auto valid = static_cast<__mmask16>((1U << columns.count) - 1);
+    __m512 scales = _mm512_set1_ps(1.0F);
+    if (columns.scales != nullptr) scales = LoadScales(columns.scales);
+    const float* row = columns.from;
+    for (int r = 0; r < columns.rows; ++r) {
+      const __m512 x = _mm512_maskz_mul_ps(valid, _mm512_loadu_ps(row), scales);
+      const __m256i upper = Round(x);
+      StoreRow(upper, high);
+      if (low != nullptr) {
+        StoreRow(Round(_mm512_sub_ps(x, Widen(upper))), low);
+        low += columns.to_stride;
+      }
+      high += columns.to_stride;
+      row += columns.from_stride;
+    }
   }
-  static void Scale(float* row, const std::uint16_t* scales) {
-    _mm512_storeu_ps(row, _mm512_mul_ps(_mm512_loadu_ps(row), LoadScales(scales)));
+  static void Scale(float* rows, int vectors, const std::uint16_t* scales) {
+    const __m512 factors = LoadScales(scales);
+    for (int v = 0; v < vectors; ++v, rows += kBatchTokens) {
+      _mm512_storeu_ps(rows, _mm512_mul_ps(_mm512_loadu_ps(rows), factors));
+    }
   }
   static void Prefetch(const std::byte* p) {
     _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0);

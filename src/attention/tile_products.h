@@ -9,10 +9,8 @@
 //     Dot<c, a, b>()                   c[i][j] += sum over k in [0, 32) of a[i][k] b[k/2][j][k%2],
 //                                      a and b bf16, c f32
 //     SplitPairs(even, odd, high, low) 16 pairs of f32 as pairs of bf16; low may be null
-//     SplitRow(row, count, scales, high, low)
-//                                      16 f32, times f16 `scales` unless null, as bf16; those from
-//                                      `count` on, whatever they hold, as zeros; low may be null
-//     Scale(row, scales)               16 f32 times f16
+//     SplitColumns(columns, high, low) 16 f32 of many rows as bf16; low may be null
+//     Scale(rows, vectors, scales)     16 f32 of rows kBatchTokens apart times f16
 //     Prefetch(p)                      into the first cache
 // Registers 0 to 3 hold sums, 4 and 5 rows of the left operand, 6 and 7 columns of the right one.
 #pragma once
@@ -29,6 +27,16 @@ inline constexpr int kTileSide = 16;   // rows of a register, and f32 in a row
 inline constexpr int kTileDepth = 32;  // bf16 in a row: what one Dot sums over
 
 constexpr int RoundUp(int value, int unit) { return (value + unit - 1) / unit * unit; }
+
+// 16 columns of a matrix of f32 that becomes one of bf16.
+struct TileColumns {
+  const float* from;  // [rows, from_stride]
+  int from_stride;
+  int to_stride;  // bf16
+  int rows;
+  int count;                    // columns from here on become zeros, whatever they hold
+  const std::uint16_t* scales;  // f16, one a column; null: 1
+};
 
 // C[rows, columns] = or += A B. Index 0 of an operand is its high part, 1 its low part.
 struct SplitProduct {
@@ -138,12 +146,14 @@ inline void MultiplySplit(const SplitProduct& product, const BatchPlanes& planes
 template <class U>
 void LoadTileQueries(const float* rows, int vectors, int head_dim, TileBuffers* buffers) {
   const int stride = RoundUp(head_dim, kTileDepth);
-  for (int v = 0; v < vectors; ++v) {
-    for (int c = 0; c < stride; c += kTileSide) {
-      const int at = v * stride + c;
-      U::SplitRow(rows + v * kRowStride + c, c < head_dim ? kTileSide : 0, nullptr,
-                  buffers->queries[0] + at, buffers->queries[1] + at);
-    }
+  for (int channel = 0; channel < stride; channel += kTileSide) {
+    U::SplitColumns({.from = rows + channel,
+                     .from_stride = kRowStride,
+                     .to_stride = stride,
+                     .rows = vectors,
+                     .count = channel < head_dim ? kTileSide : 0,
+                     .scales = nullptr},
+                    buffers->queries[0] + channel, buffers->queries[1] + channel);
   }
 }
 
@@ -176,10 +186,8 @@ void ScoreTile(const TileBatch& batch, float* scores, TileBuffers* buffers) {
                     .accumulate = false},
                    planes);
   if (planes.scales[0] == nullptr) return;
-  for (int v = 0; v < batch.vectors; ++v) {
-    for (int page = 0; page < planes.pages; ++page) {
-      U::Scale(scores + v * kBatchTokens + page * kPageTokens, planes.scales[page]);
-    }
+  for (int page = 0; page < planes.pages; ++page) {
+    U::Scale(scores + page * kPageTokens, batch.vectors, planes.scales[page]);
   }
 }
 
@@ -205,17 +213,18 @@ void AddTileValues(const TileBatch& batch, const float* weights, float* out, Til
   const BatchPlanes& planes = *batch.planes;
   const int depth = RoundUp(batch.tokens, kTileDepth);
   PairValues<U>(batch, depth, buffers);
-  for (int v = 0; v < batch.vectors; ++v) {
-    for (int slot = 0; slot < depth; slot += kTileSide) {
-      const int at = v * kBatchTokens + slot;
-      const int left = batch.tokens - slot;
-      U::SplitRow(weights + at,
-                  left < 0           ? 0
-                  : left < kTileSide ? left
-                                     : kTileSide,
-                  left > 0 ? planes.scales[slot / kPageTokens] : nullptr, buffers->weights[0] + at,
-                  batch.split_vectors ? buffers->weights[1] + at : nullptr);
-    }
+  for (int slot = 0; slot < depth; slot += kTileSide) {
+    const int left = batch.tokens - slot;
+    U::SplitColumns({.from = weights + slot,
+                     .from_stride = kBatchTokens,
+                     .to_stride = kBatchTokens,
+                     .rows = batch.vectors,
+                     .count = left < 0           ? 0
+                              : left < kTileSide ? left
+                                                 : kTileSide,
+                     .scales = left > 0 ? planes.scales[slot / kPageTokens] : nullptr},
+                    buffers->weights[0] + slot,
+                    batch.split_vectors ? buffers->weights[1] + slot : nullptr);
   }
   MultiplySplit<U>({.a = {buffers->weights[0], buffers->weights[1]},
                     .b = {buffers->pages[0], buffers->pages[1]},

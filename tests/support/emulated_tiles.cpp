@@ -82,17 +82,24 @@ struct EmulatedUnit {
                         FloatToBf16(odd[i] - Bf16ToFloat(odd_high)));
     }
   }
-  static void SplitRow(const float* row, int count, const std::uint16_t* scales,
-                       std::uint16_t* high, std::uint16_t* low) {
-    for (int i = 0; i < 16; ++i) {
-      float x = 0;
-      if (i < count) x = row[i] * (scales != nullptr ? HalfToFloat(scales[i]) : 1.0F);
-      high[i] = FloatToBf16(x);
-      if (low != nullptr) low[i] = FloatToBf16(x - Bf16ToFloat(high[i]));
+  static void SplitColumns(const TileColumns& columns, std::uint16_t* high, std::uint16_t* low) {
+    for (int r = 0; r < columns.rows; ++r) {
+      for (int i = 0; i < 16; ++i) {
+        float x = 0;
+        if (i < columns.count) {
+          x = columns.from[r * columns.from_stride + i] *
+              (columns.scales != nullptr ? HalfToFloat(columns.scales[i]) : 1.0F);
+        }
+        const int at = r * columns.to_stride + i;
+        high[at] = FloatToBf16(x);
+        if (low != nullptr) low[at] = FloatToBf16(x - Bf16ToFloat(high[at]));
+      }
     }
   }
-  static void Scale(float* row, const std::uint16_t* scales) {
-    for (int i = 0; i < 16; ++i) row[i] *= HalfToFloat(scales[i]);
+  static void Scale(float* rows, int vectors, const std::uint16_t* scales) {
+    for (int v = 0; v < vectors; ++v) {
+      for (int i = 0; i < 16; ++i) rows[v * kBatchTokens + i] *= HalfToFloat(scales[i]);
+    }
   }
   static void Prefetch(const std::byte*) {}
 };
