@@ -87,8 +87,27 @@ void GatherNibbleKeys(const std::uint8_t* plane, std::size_t dim, SlotRange slot
   }
 }
 
+// Writes all slots: a byte, and four neighbouring bytes, are known at once.
+void PackNibbleValues(const std::uint8_t* rows, std::size_t dim, std::uint8_t* plane) {
+  for (std::size_t first = 0; first < kHalfPage; first += kQuad) {
+    const std::uint8_t* const low = rows + first * dim;
+    const std::uint8_t* const high = low + kHalfPage * dim;
+    std::uint8_t* const group = plane + first * dim;
+    for (std::size_t c = 0; c < dim; ++c) {
+      for (std::size_t i = 0; i < kQuad; ++i) {
+        group[c * kQuad + i] =
+            static_cast<std::uint8_t>(low[i * dim + c] | (high[i * dim + c] << 4));
+      }
+    }
+  }
+}
+
 void ScatterNibbleValues(const std::uint8_t* rows, std::size_t dim, SlotRange slots,
                          std::uint8_t* plane) {
+  if (slots.count == kPageTokens) {
+    PackNibbleValues(rows, dim, plane);
+    return;
+  }
   for (int t = 0; t < slots.count; ++t) {
     const auto slot = static_cast<std::size_t>(slots.first_slot + t);
     const unsigned shift = slot < kHalfPage ? 0 : 4;

@@ -34,26 +34,13 @@ std::uint16_t HalfScale(float scale) { return FloatToHalf(std::min(scale, kLarge
 
 float FactorOf(std::uint16_t scale) { return scale == 0 ? 0.0F : 1.0F / HalfToFloat(scale); }
 
-// Returns the scale s that makes |row - s level(code)| least.
-float FitScale(const float* row, const std::uint8_t* codes, std::size_t dim) {
-  float product = 0;
-  int square = 0;
-  for (std::size_t c = 0; c < dim; ++c) {
-    const int level = kInt4Levels[codes[c]];
-    product += row[c] * static_cast<float>(level);
-    square += level * level;
-  }
-  return product / static_cast<float>(square);
-}
-
 std::uint16_t EncodeRow(const float* row, std::size_t dim, std::uint8_t* codes) {
   const RowQuantization& quantization = HostRowQuantization();
-  float square = 0;
-  for (std::size_t c = 0; c < dim; ++c) square += row[c] * row[c];
-  const float deviation = std::sqrt(square / static_cast<float>(dim));
+  const double square = quantization.sum_of_squares(row, dim);
+  const auto deviation = static_cast<float>(std::sqrt(square / static_cast<double>(dim)));
   const std::uint16_t first = HalfScale(deviation * (kInt4Largest / kLargestLevel));
   quantization.to_int4(row, FactorOf(first), codes, dim);
-  const std::uint16_t fitted = HalfScale(FitScale(row, codes, dim));
+  const std::uint16_t fitted = HalfScale(quantization.fit_int4(row, codes, dim));
   quantization.to_int4(row, FactorOf(fitted), codes, dim);
   return fitted;
 }

@@ -3,9 +3,9 @@
 // machine.
 //
 // All functions are pure and safe from any thread. Results are those of docs/page_format.md, bit
-// for bit the same in every instruction set, except RotateRow, whose sums round alike too because
-// every set adds in the same order. `count` is a multiple of 16; rows do not overlap, any
-// alignment.
+// for bit the same in every instruction set: sums are of products that are exact in double, in
+// eight lanes, lane i of the numbers i, i + 8, ...; halves of the lanes are then added until one is
+// left. `count` is a multiple of 16; rows do not overlap, any alignment.
 #pragma once
 
 #include <cstddef>
@@ -39,6 +39,12 @@ struct RowQuantization {
   void (*to_int8)(const float* row, float factor, std::uint8_t* codes, std::size_t count);
   // The code of the nearest level of kInt4Levels; on a border the one farther from 0.
   void (*to_int4)(const float* row, float factor, std::uint8_t* codes, std::size_t count);
+  double (*sum_of_squares)(const float* row, std::size_t count);
+  // Returns the scale s that makes the sum of (row[i] - s level(codes[i]))^2 least.
+  float (*fit_int4)(const float* row, const std::uint8_t* codes, std::size_t count);
+  // Rotates a row as RotateRow (formats/hadamard.h) does, in blocks of `block` numbers, a power of
+  // two that is at least 16.
+  void (*rotate)(float* row, std::size_t count, std::size_t block);
 };
 
 // Returns the functions for `isa`, which the machine must run.

@@ -13,5 +13,8 @@ void RowToE4m3(const float* row, float factor, std::uint8_t* codes, std::size_t 
 void RowToE5m2(const float* row, float factor, std::uint8_t* codes, std::size_t count);
 void RowToInt8(const float* row, float factor, std::uint8_t* codes, std::size_t count);
 void RowToInt4(const float* row, float factor, std::uint8_t* codes, std::size_t count);
+double SumOfSquares(const float* row, std::size_t count);
+float FitInt4(const float* row, const std::uint8_t* codes, std::size_t count);
+void Rotate(float* row, std::size_t count, std::size_t block);
 
 }  // namespace swiftkv::avx2

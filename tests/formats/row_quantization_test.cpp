@@ -118,6 +118,46 @@ TEST(RowQuantizationTest, SanitisedRowsAreFiniteAndTheirLargestMagnitudeIsFound)
   }
 }
 
+TEST(RowQuantizationTest, SumsFitsAndRotationsAreTheSameInEveryInstructionSet) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  for (const std::size_t count : {16U, 48U, 64U, 80U, 128U, 256U}) {
+    std::vector<float> row(count);
+    for (float& value : row) value = normal(random) * 7;
+    const std::size_t block = count & (~count + 1);
+    const RowQuantization& portable = RowQuantizationFor(Isa::kPortable);
+    std::vector<std::uint8_t> codes(count);
+    portable.to_int4(row.data(), 5.0F, codes.data(), count);
+    std::vector<float> rotated = row;
+    portable.rotate(rotated.data(), count, block);
+    double product = 0;
+    double square = 0;
+    double length = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const double level = kInt4Levels[codes[i]];
+      product += row[i] * level;
+      square += level * level;
+      length += static_cast<double>(row[i]) * row[i];
+    }
+    for (Isa isa : AllIsas()) {
+      if (!Runs(HostCpu(), isa)) continue;
+      const RowQuantization& quantization = RowQuantizationFor(isa);
+      EXPECT_NEAR(quantization.sum_of_squares(row.data(), count), length, 1e-9 * length);
+      EXPECT_EQ(quantization.sum_of_squares(row.data(), count),
+                portable.sum_of_squares(row.data(), count));
+      EXPECT_NEAR(quantization.fit_int4(row.data(), codes.data(), count), product / square, 1e-6);
+      EXPECT_EQ(quantization.fit_int4(row.data(), codes.data(), count),
+                portable.fit_int4(row.data(), codes.data(), count));
+      std::vector<std::uint8_t> own_codes(count);
+      quantization.to_int4(row.data(), 5.0F, own_codes.data(), count);
+      EXPECT_EQ(own_codes, codes) << IsaName(isa) << " " << count;
+      std::vector<float> own = row;
+      quantization.rotate(own.data(), count, block);
+      EXPECT_EQ(own, rotated) << IsaName(isa) << " " << count;
+    }
+  }
+}
+
 TEST(RowQuantizationTest, The4BitLevelsAreTheLloydMaxLevelsOfANormalDistribution) {
   constexpr double kPublished[8] = {.12840,  .38805,  .65676,  .94234,
                                     1.25623, 1.61805, 2.06902, 2.73259};
