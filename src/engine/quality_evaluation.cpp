@@ -169,23 +169,14 @@ class LockstepRun {
       FormatQuality row;
       row.format = PageFormatName(task_.formats[i - 1]);
       row.loss = SummarizeDivergences(lane.positions);
-      SKV_RETURN_IF_ERROR(CountBytes(lane, &row));
+      SKV_ASSIGN_OR_RETURN(
+          const KvFootprint footprint,
+          KvFootprint::Make(model_->layer_shapes(), lane.key_format, lane.value_format));
+      row.bytes = footprint.FilledBytes(context_);
+      row.bits_per_value = lane.cache->bits_per_value(lane.sequence);
       report.rows.push_back(std::move(row));
     }
     return report;
-  }
-
-  Status CountBytes(const Lane& lane, FormatQuality* row) const {
-    const std::vector<LayerShape> layers = model_->layer_shapes();
-    SKV_ASSIGN_OR_RETURN(const KvFootprint footprint,
-                         KvFootprint::Make(layers, lane.key_format, lane.value_format));
-    SKV_ASSIGN_OR_RETURN(const KvFootprint exact,
-                         KvFootprint::Make(layers, kExactFormat, kExactFormat));
-    constexpr double kExactBits = 32;
-    row->bytes = footprint.FilledBytes(context_);
-    row->bits_per_value = kExactBits * static_cast<double>(row->bytes) /
-                          static_cast<double>(exact.FilledBytes(context_));
-    return Status::Ok();
   }
 
   LanguageModel* model_;
