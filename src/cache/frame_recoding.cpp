@@ -4,25 +4,20 @@
 
 #include <cstring>
 
-#include "base/check.h"
+#include "formats/plane_transcoding.h"
 
 namespace swiftkv {
 namespace {
 
-constexpr int kMostChannels = 1024;  // of a head that any codec serves
-
-// `rows` is scratch of [16, head_dim].
 void RecodePlane(const PageCodec& from_codec, const PlaneView& from, const PageCodec& to_codec,
-                 const MutablePlane& to, SlotRange slots, float* rows) {
-  if (&from_codec == &to_codec) {
-    std::memcpy(to.data, from.data, from_codec.PlaneBytes(from.head_dim));
-    if (from.scales == nullptr) return;
-    std::memcpy(to.scales, from.scales, kPageTokens * sizeof(*from.scales));
+                 const MutablePlane& to, SlotRange slots) {
+  if (&from_codec != &to_codec) {
+    TranscodePlane(from_codec, from, to_codec, to, slots);
     return;
   }
-  const auto stride = static_cast<std::size_t>(from.head_dim);
-  from_codec.Decode(from, slots, rows, stride);
-  to_codec.Encode(to, slots, rows, stride);
+  std::memcpy(to.data, from.data, from_codec.PlaneBytes(from.head_dim));
+  if (from.scales == nullptr) return;
+  std::memcpy(to.scales, from.scales, kPageTokens * sizeof(*from.scales));
 }
 
 }  // namespace
@@ -31,8 +26,6 @@ void RecodeFrame(const LayerGroup& group, LaidOutFrame<const std::byte> from,
                  LaidOutFrame<std::byte> to, int num_slots) {
   const int head_dim = group.shape.head_dim;
   const auto heads = static_cast<std::size_t>(group.shape.kv_heads);
-  SKV_CHECK(head_dim <= kMostChannels);
-  alignas(kPageAlignment) float rows[kPageTokens * kMostChannels];
   const SlotRange slots = {0, num_slots};
   for (const int layer : group.layers) {
     const LayerPlace& source = from.layout->places[static_cast<std::size_t>(layer)];
@@ -48,10 +41,10 @@ void RecodeFrame(const LayerGroup& group, LaidOutFrame<const std::byte> from,
       std::byte* const new_page = new_pages + head * target.head_stride;
       RecodePlane(*source.format.key, KeyPlane(source.format, source.layout, head_dim, page),
                   *target.format.key,
-                  MutableKeyPlane(target.format, target.layout, head_dim, new_page), slots, rows);
+                  MutableKeyPlane(target.format, target.layout, head_dim, new_page), slots);
       RecodePlane(*source.format.value, ValuePlane(source.format, source.layout, head_dim, page),
                   *target.format.value,
-                  MutableValuePlane(target.format, target.layout, head_dim, new_page), slots, rows);
+                  MutableValuePlane(target.format, target.layout, head_dim, new_page), slots);
     }
   }
 }

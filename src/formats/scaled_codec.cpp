@@ -33,13 +33,22 @@ void ScaledCodec::Encode(const MutablePlane& plane, SlotRange slots, const float
   CheckSlots(slots);
   const RowQuantization& quantization = HostRowQuantization();
   const auto dim = static_cast<std::size_t>(plane.head_dim);
-  alignas(kPageAlignment) float row[kMostChannels];
+  alignas(kPageAlignment) float stored[kPageTokens * kMostChannels];
+  for (std::size_t t = 0; t < static_cast<std::size_t>(slots.count); ++t) {
+    quantization.sanitize(rows + t * row_stride, stored + t * dim, dim);
+    if (info_->rotated) RotateRow(stored + t * dim, plane.head_dim);
+  }
+  EncodeStored(plane, slots, stored, dim);
+}
+
+void ScaledCodec::EncodeStored(const MutablePlane& plane, SlotRange slots, const float* rows,
+                               std::size_t row_stride) const {
+  CheckSlots(slots);
+  const auto dim = static_cast<std::size_t>(plane.head_dim);
   alignas(kPageAlignment) std::uint8_t codes[kPageTokens * kMostChannels];
   for (std::size_t t = 0; t < static_cast<std::size_t>(slots.count); ++t) {
-    quantization.sanitize(rows + t * row_stride, row, dim);
-    if (info_->rotated) RotateRow(row, plane.head_dim);
     plane.scales[static_cast<std::size_t>(slots.first_slot) + t] =
-        coding_->encode(row, dim, codes + t * dim);
+        coding_->encode(rows + t * row_stride, dim, codes + t * dim);
   }
   auto* const data = reinterpret_cast<std::uint8_t*>(plane.data);
   const auto scatter = plane.plane == Plane::kKey ? layout_->scatter_keys : layout_->scatter_values;
@@ -48,6 +57,15 @@ void ScaledCodec::Encode(const MutablePlane& plane, SlotRange slots, const float
 
 void ScaledCodec::Decode(const PlaneView& plane, SlotRange slots, float* rows,
                          std::size_t row_stride) const {
+  DecodeStored(plane, slots, rows, row_stride);
+  if (!info_->rotated) return;
+  for (std::size_t t = 0; t < static_cast<std::size_t>(slots.count); ++t) {
+    RotateRow(rows + t * row_stride, plane.head_dim);
+  }
+}
+
+void ScaledCodec::DecodeStored(const PlaneView& plane, SlotRange slots, float* rows,
+                               std::size_t row_stride) const {
   CheckSlots(slots);
   const auto dim = static_cast<std::size_t>(plane.head_dim);
   alignas(kPageAlignment) std::uint8_t codes[kPageTokens * kMostChannels];
@@ -56,9 +74,7 @@ void ScaledCodec::Decode(const PlaneView& plane, SlotRange slots, float* rows,
   gather(data, dim, slots, codes);
   for (std::size_t t = 0; t < static_cast<std::size_t>(slots.count); ++t) {
     const float scale = HalfToFloat(plane.scales[static_cast<std::size_t>(slots.first_slot) + t]);
-    float* const row = rows + t * row_stride;
-    coding_->decode(codes + t * dim, scale, dim, row);
-    if (info_->rotated) RotateRow(row, plane.head_dim);
+    coding_->decode(codes + t * dim, scale, dim, rows + t * row_stride);
   }
 }
 

@@ -36,6 +36,13 @@ class ScaledCodec final : public PageCodec {
   void Decode(const PlaneView& plane, SlotRange slots, float* rows,
               std::size_t row_stride) const override;
 
+  // Like Encode and Decode, of rows as they are stored: sanitised and, in a rotated format,
+  // rotated.
+  void EncodeStored(const MutablePlane& plane, SlotRange slots, const float* rows,
+                    std::size_t row_stride) const;
+  void DecodeStored(const PlaneView& plane, SlotRange slots, float* rows,
+                    std::size_t row_stride) const;
+
  private:
   const FormatInfo* info_;
   const RowCoding* coding_;

@@ -19,6 +19,7 @@
 #include "cache/block_layout.h"
 #include "cache/cache_geometries.h"
 #include "cache/format_plan.h"
+#include "formats/plane_transcoding.h"
 #include "swiftkv/kv_cache.h"
 
 namespace swiftkv {
@@ -32,22 +33,51 @@ inline float ValueOf(std::uint32_t seed, int layer, int head, int channel, bool 
   return static_cast<float>(static_cast<int>(x % 255) - 127);
 }
 
-// Sends a row through a codec, by itself.
-inline std::vector<float> ThroughCodec(const PageCodec& codec, Plane plane,
-                                       const std::vector<float>& row) {
-  const int dim = static_cast<int>(row.size());
-  std::vector<std::byte> bytes(codec.PlaneBytes(dim) + kPageAlignment);
-  void* data = bytes.data();
-  std::size_t space = bytes.size();
-  std::align(kPageAlignment, codec.PlaneBytes(dim), data, space);
-  std::array<std::uint16_t, kPageTokens> scales{};
-  std::uint16_t* const scale = codec.info().has_scales ? scales.data() : nullptr;
-  codec.Encode({plane, dim, static_cast<std::byte*>(data), scale}, {0, 1}, row.data(), row.size());
-  std::vector<float> result(row.size());
-  codec.Decode({plane, dim, static_cast<const std::byte*>(data), scale}, {0, 1}, result.data(),
-               result.size());
-  return result;
-}
+// A plane that holds one row.
+class LoneRow {
+ public:
+  LoneRow(const PageCodec* codec, Plane plane, int dim)
+      : codec_(codec), plane_(plane), dim_(dim), bytes_(codec->PlaneBytes(dim) + kPageAlignment) {
+    void* data = bytes_.data();
+    std::size_t space = bytes_.size();
+    data_ =
+        static_cast<std::byte*>(std::align(kPageAlignment, codec->PlaneBytes(dim), data, space));
+  }
+
+  const PageCodec* codec() const { return codec_; }
+
+  void Store(const std::vector<float>& row) {
+    codec_->Encode(Writable(), {0, 1}, row.data(), row.size());
+  }
+
+  std::vector<float> Load() const {
+    std::vector<float> row(static_cast<std::size_t>(dim_));
+    codec_->Decode(Readable(), {0, 1}, row.data(), row.size());
+    return row;
+  }
+
+  // Goes over to another codec.
+  LoneRow In(const PageCodec* codec) const {
+    LoneRow other(codec, plane_, dim_);
+    TranscodePlane(*codec_, Readable(), *codec, other.Writable(), {0, 1});
+    return other;
+  }
+
+ private:
+  MutablePlane Writable() {
+    return {plane_, dim_, data_, codec_->info().has_scales ? scales_.data() : nullptr};
+  }
+  PlaneView Readable() const {
+    return {plane_, dim_, data_, codec_->info().has_scales ? scales_.data() : nullptr};
+  }
+
+  const PageCodec* codec_;
+  Plane plane_;
+  int dim_;
+  std::vector<std::byte> bytes_;
+  std::byte* data_;  // within bytes_
+  std::array<std::uint16_t, kPageTokens> scales_{};
+};
 
 class ModelledCache {
  public:
@@ -342,14 +372,16 @@ class ModelledCache {
     for (std::size_t c = 0; c < row.size(); ++c) {
       row[c] = ValueOf(token.seed, layer, head, static_cast<int>(c), is_key);
     }
-    const PageCodec* codec = nullptr;
-    for (int pass = 0; pass <= token.passes[static_cast<std::size_t>(open.group)]; ++pass) {
+    const Plane plane = is_key ? Plane::kKey : Plane::kValue;
+    LoneRow stored(is_key ? open.format.key : open.format.value, plane,
+                   static_cast<int>(row.size()));
+    stored.Store(row);
+    for (int pass = 1; pass <= token.passes[static_cast<std::size_t>(open.group)]; ++pass) {
       const PageFormat& now = (pass % 2 == 0 ? open : sealed).format;
-      const PageCodec* const next = is_key ? now.key : now.value;
-      if (next != codec) row = ThroughCodec(*next, is_key ? Plane::kKey : Plane::kValue, row);
-      codec = next;
+      const PageCodec* const codec = is_key ? now.key : now.value;
+      if (codec != stored.codec()) stored = stored.In(codec);
     }
-    return row;
+    return stored.Load();
   }
 
   // Blocks of one identity and layout are one frame.
