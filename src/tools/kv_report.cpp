@@ -39,6 +39,9 @@ Result<KvReport> MakeKvReport(const ModelStack& stack) {
   report.policy = "none";
   report.quality = QualityName(cache.format_quality());
   report.bytes_per_token = cache.bytes_per_token();
+  if (stack.session->sequence()) {
+    report.bits_per_value = cache.bits_per_value(*stack.session->sequence());
+  }
   report.logical_tokens = stack.session->Length();
   report.kept_tokens = report.logical_tokens;
 

@@ -20,6 +20,7 @@ struct KvReport {
   std::optional<double> mean_kld;  // of the format on this model, where calibration knows it
   std::string quality;             // grade of what the sequence holds
   std::uint64_t bytes_per_token = 0;
+  double bits_per_value = 0;  // of what the sequence holds, scales and guard rails included
   std::int64_t logical_tokens = 0;
   std::int64_t kept_tokens = 0;
   std::uint64_t bytes_used = 0;  // of filled slots

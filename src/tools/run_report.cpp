@@ -25,6 +25,7 @@ Json KvJson(const KvReport& kv) {
           {"policy", kv.policy},
           {"quality", kv.quality},
           {"bytes_per_token", kv.bytes_per_token},
+          {"bits_per_value", Rounded(kv.bits_per_value)},
           {"logical_tokens", kv.logical_tokens},
           {"kept_tokens", kv.kept_tokens},
           {"bytes_used", kv.bytes_used},
@@ -108,8 +109,9 @@ std::string RunFooter(const GenerationResult& result, const KvReport& kv) {
     footer += fmt::format("; first after {:.0f} ms", result.times.first_token * 1000);
   }
   footer += fmt::format(
-      "\ncache   {}{}: {} for {}, {} allocated ({:.1f} % waste); contiguous for {} tokens: {}\n",
-      kv.format, ChoiceText(kv), FormatByteSize(kv.bytes_used),
+      "\ncache   {}{}, {:.2f} bits a value: {} for {}, {} allocated ({:.1f} % waste); contiguous "
+      "for {} tokens: {}\n",
+      kv.format, ChoiceText(kv), kv.bits_per_value, FormatByteSize(kv.bytes_used),
       Tokens(static_cast<std::size_t>(kv.logical_tokens)), FormatByteSize(kv.bytes_allocated),
       kv.waste_fraction * 100, kv.contiguous_tokens, FormatByteSize(kv.contiguous_bytes));
   return footer + LimitText(result.limit);
