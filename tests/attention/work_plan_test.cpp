@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "formats/codec_table.h"
+
 namespace swiftkv {
 namespace {
 
@@ -214,6 +216,46 @@ TEST(WorkPlanTest, EveryPartialResultOfAMergedRowIsWrittenByOneItem) {
   EXPECT_EQ(written, merged);
   EXPECT_EQ(written.size(), std::set<std::size_t>(written.begin(), written.end()).size());
   EXPECT_EQ(plan.scratch_bytes(), written.size() * (64 + 16) * sizeof(float));
+}
+
+// Layers of a step have the same frames, but pages of other formats at other offsets.
+TEST(WorkPlanTest, ThePlanOfALayerServesOthersWhateverTheirFormats) {
+  std::vector<std::uint32_t> frames(100);
+  for (std::size_t i = 0; i < frames.size(); ++i) frames[i] = static_cast<std::uint32_t>(i);
+  std::byte arena{};
+  const auto plan = [&](const char* first, const char* second, std::size_t layer_offset) {
+    Extents extents;
+    for (int s = 0; s < 5; ++s) {
+      std::vector<PageRun> runs{DenseRun(160), DenseRun(1440, 160), DenseRun(20 + s, 1600)};
+      for (PageRun& run : runs) {
+        const PageCodec* codec = FindCodec(run.first_position == 160 ? second : first).value();
+        run.format = {codec, codec};
+        run.layout = PageLayout::For(run.format, 64);
+        run.layer_offset = layer_offset;
+        if (run.num_tokens >= 160) run.base = &arena;
+        if (run.num_tokens >= 160) run.frames = frames.data() + run.first_position / kPageTokens;
+      }
+      extents.Add(runs, 1 + 30 * (s / 4), 1620 + s);
+    }
+    return extents.Plan();
+  };
+  const WorkPlan one = plan("int8", "int8", 0);
+  const WorkPlan other = plan("int8", "int4", 4096);
+  ASSERT_EQ(one.items().size(), other.items().size());
+  EXPECT_EQ(one.scratch_bytes(), other.scratch_bytes());
+  for (std::size_t i = 0; i < one.items().size(); ++i) {
+    const WorkItem& a = one.items()[i];
+    const WorkItem& b = other.items()[i];
+    EXPECT_EQ(a.tile, b.tile);
+    EXPECT_EQ(a.chunk, b.chunk);
+    EXPECT_EQ(one.vectors(one.tile(a)), other.vectors(other.tile(b)));
+    ASSERT_EQ(one.spans(a).size(), other.spans(b).size());
+    for (std::size_t s = 0; s < one.spans(a).size(); ++s) {
+      EXPECT_EQ(one.spans(a)[s].run, other.spans(b)[s].run);
+      EXPECT_EQ(one.spans(a)[s].first_page, other.spans(b)[s].first_page);
+      EXPECT_EQ(one.spans(a)[s].end_page, other.spans(b)[s].end_page);
+    }
+  }
 }
 
 TEST(WorkPlanTest, ItemsFallInCost) {
