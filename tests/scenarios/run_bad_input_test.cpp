@@ -70,7 +70,7 @@ TEST_F(RunBadInputTest, CommandLinesThatMeanNothing) {
   ExpectFailure({"-p", "x", "--temp", "-1"}, 2, "-1");
   ExpectFailure({"-p", "x", "--top-p", "7"}, 2, "7");
   ExpectFailure({"-p", "x", "--kv", "q4_0"}, 2, "f16");
-  ExpectFailure({"-p", "x", "--kv", "auto"}, 2, "f16");
+  ExpectFailure({"-p", "x", "--kv", "auto", "--kv-k", "int8"}, 2, "--kv auto");
   ExpectFailure({"-p", "x", "--kv", "bf16", "--quality", "exact"}, 2, "near");
   ExpectFailure({"-p", "x", "-f", "y"}, 2, "-p and -f");
 }
@@ -107,7 +107,7 @@ TEST_F(RunBadInputTest, UnknownSubcommandsAreAnsweredWithTheList) {
   spec.arguments = {SwiftkvProgram(), "frobnicate\n"};
   const ProcessOutcome outcome = RunProcess(spec);
   ExpectOneSentence(outcome, 2);
-  EXPECT_THAT(outcome.error, HasSubstr("run, inspect"));
+  EXPECT_THAT(outcome.error, HasSubstr("run, eval, bench, inspect"));
   spec.arguments = {SwiftkvProgram()};
   ExpectOneSentence(RunProcess(spec), 2);
   spec.arguments = {SwiftkvProgram(), "--version"};

@@ -49,6 +49,7 @@ class RunScenario : public testing::Test {
     spec.arguments = {SwiftkvProgram(), "run"};
     spec.arguments.insert(spec.arguments.end(), arguments.begin(), arguments.end());
     spec.environment["SWIFTKV_MODEL"] = model_;
+    spec.environment["SWIFTKV_CACHE_DIR"] = directory_.FilePath("cache");
     return spec;
   }
 
