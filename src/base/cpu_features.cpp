@@ -110,6 +110,14 @@ Isa BestIsa(const CpuFeatures& cpu) {
   return best;
 }
 
+Isa BestF32Isa(const CpuFeatures& cpu) {
+  Isa best = Isa::kPortable;
+  for (Isa isa : kIsas) {
+    if (ComputesInF32(isa) && Runs(cpu, isa)) best = isa;
+  }
+  return best;
+}
+
 const char* IsaName(Isa isa) {
   switch (isa) {
     case Isa::kPortable:

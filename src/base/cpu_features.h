@@ -40,6 +40,13 @@ const CpuFeatures& HostCpu();
 // Returns the largest set that `cpu` runs.
 Isa BestIsa(const CpuFeatures& cpu);
 
+// Returns whether the attention kernels of `isa` compute in f32 throughout. Larger sets multiply
+// rounded or split numbers where a format allows it.
+constexpr bool ComputesInF32(Isa isa) { return isa <= Isa::kAvx512; }
+
+// Returns the largest set that `cpu` runs whose kernels compute in f32.
+Isa BestF32Isa(const CpuFeatures& cpu);
+
 // Returns whether `cpu` runs kernels built for `isa`.
 bool Runs(const CpuFeatures& cpu, Isa isa);
 

@@ -93,7 +93,7 @@ Status LanguageModel::State::PrepareForward() {
 
 Status LanguageModel::State::Load(const ModelOptions& options, const ProgressCallback& progress) {
   SKV_RETURN_IF_ERROR(CheckOptions(options));
-  SKV_ASSIGN_OR_RETURN(backend, MakeAttentionBackend(options.attention_backend, options.isa));
+  SKV_ASSIGN_OR_RETURN(backend, MakeAttentionBackend(options));
   SKV_ASSIGN_OR_RETURN(const auto file, GgufFile::Open(options.path));
   SKV_ASSIGN_OR_RETURN(spec, DescribeFile(*file, options.context));
   SKV_RETURN_IF_ERROR(CheckTokenizerMetadata(*file));

@@ -16,6 +16,7 @@
 #include "model/decoder_spec.h"
 #include "model/forward_times.h"
 #include "model/model_batch.h"
+#include "swiftkv/attention.h"
 #include "swiftkv/kv_cache.h"
 #include "swiftkv/status.h"
 
@@ -27,9 +28,14 @@ struct ModelOptions {
   int context = 0;   // 0: the model's maximum; above it is refused
   std::string attention_backend = "cpu";
   std::string isa = "auto";          // of our own kernels
+  bool precise = false;              // attention in f32 throughout
   bool use_repacked_weights = true;  // ggml's extra buffer types: AMX and repack
   int max_batch_rows = 512;          // most rows of one Forward
 };
+
+// Makes the backend that the options ask for. Errors: InvalidArgument and Unsupported with what is
+// accepted.
+Result<std::unique_ptr<AttentionBackend>> MakeAttentionBackend(const ModelOptions& options);
 
 // Bytes outside the cache, for people and for --kv-memory auto.
 struct ModelMemory {

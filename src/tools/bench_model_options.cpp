@@ -19,8 +19,7 @@ Result<BenchModelOptions> ParseBenchModelOptions(std::span<const char* const> ar
   VisitOptions(visitor, options);
   SKV_RETURN_IF_ERROR(ParseArguments(&app, arguments));
   SKV_RETURN_IF_ERROR(ListBenchFormats(options.formats).status());
-  SKV_RETURN_IF_ERROR(
-      MakeAttentionBackend(options.model.attention_backend, options.model.isa).status());
+  SKV_RETURN_IF_ERROR(MakeAttentionBackend(options.model).status());
   return options;
 }
 

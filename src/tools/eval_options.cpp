@@ -41,7 +41,7 @@ Status Validate(const EvalOptions& options) {
         fmt::format("--context accepts 0 or at least {} tokens to measure on, got \"{}\"",
                     kLeastWindowTokens, options.model.context));
   }
-  return MakeAttentionBackend(options.model.attention_backend, options.model.isa).status();
+  return MakeAttentionBackend(options.model).status();
 }
 
 }  // namespace

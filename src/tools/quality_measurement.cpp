@@ -101,7 +101,7 @@ Result<std::vector<PageFormat>> ServedFormats(const ModelOptions& model,
   SKV_ASSIGN_OR_RETURN(const Architecture* architecture, FindArchitecture(name));
   SKV_ASSIGN_OR_RETURN(const DecoderSpec spec, architecture->Describe(*file, DecodeLimits{}));
   SKV_ASSIGN_OR_RETURN(const std::unique_ptr<AttentionBackend> backend,
-                       MakeAttentionBackend(model.attention_backend, model.isa));
+                       MakeAttentionBackend(model));
   std::vector<PageFormat> served;
   for (const PageFormat& format : formats) {
     if (ServesDecoder(*backend, spec, format)) served.push_back(format);

@@ -42,7 +42,7 @@ Status Validate(const RunOptions& options) {
   // Token ids are checked again once the vocabulary is known.
   constexpr int kAnyVocabulary = std::numeric_limits<int>::max();
   SKV_RETURN_IF_ERROR(ValidateSamplerOptions(options.sampling, kAnyVocabulary));
-  return MakeAttentionBackend(options.model.attention_backend, options.model.isa).status();
+  return MakeAttentionBackend(options.model).status();
 }
 
 }  // namespace
