@@ -24,6 +24,7 @@ struct BenchAttentionOptions {
   int rounds = 5;
   int megabytes = 640;  // of distinct pages in a pass
   bool huge_pages = false;
+  bool shuffled = true;  // frames; else in the order of tokens
   bool json = false;
 };
 
@@ -67,6 +68,9 @@ void VisitOptions(Visitor&& visit, BenchAttentionOptions& options) {
         options.megabytes);
   visit(OptionField{"--huge-pages", "huge_pages", "", "Let memory be of 2 MiB pages"},
         options.huge_pages);
+  visit(OptionField{"--no-shuffle", "shuffled", "",
+                    "Lay frames in the order of tokens, as a fresh cache does"},
+        options.shuffled);
   visit(OptionField{"--json", "json", "", "Print one JSON object on one line, and nothing else"},
         options.json);
 }

@@ -66,7 +66,7 @@ std::string MachineText(const MachineFigures& machine) {
 }
 
 std::string Heading(BenchPhase phase) {
-  const std::string shape = fmt::format("{:<9}{:<10}{:>4}{:>4}{:>4}{:>8}{:>6}", "isa", "format",
+  const std::string shape = fmt::format("{:<12}{:<10}{:>4}{:>4}{:>4}{:>8}{:>6}", "isa", "format",
                                         "dim", "kv", "gqa", "context", "batch");
   switch (phase) {
     case BenchPhase::kDecode:
@@ -91,7 +91,7 @@ std::string RowText(const AttentionRow& row) {
   const BenchPagesSpec& pages = row.what.pages;
   const AttentionShape& shape = pages.shape;
   std::string line =
-      fmt::format("{:<9}{:<10}{:>4}{:>4}{:>4}{:>8}{:>6}{:>10.2f}", IsaName(row.what.isa),
+      fmt::format("{:<12}{:<10}{:>4}{:>4}{:>4}{:>8}{:>6}{:>10.2f}", IsaName(row.what.isa),
                   row.what.format, shape.head_dim, shape.num_kv_heads,
                   shape.num_heads / shape.num_kv_heads, pages.context, pages.batch, row.us * 1e-3);
   switch (row.what.phase) {
@@ -124,6 +124,7 @@ std::string AttentionBenchJson(const AttentionBenchResult& result,
                  {"cpu", machine.cpu},
                  {"threads", machine.threads},
                  {"huge_pages", options.huge_pages},
+                 {"shuffled", options.shuffled},
                  {"rows", Json::array()}};
   for (const AttentionRow& row : result.rows) object["rows"].push_back(RowJson(row));
   return JsonLine(object);

@@ -216,6 +216,10 @@ Result<std::vector<AttentionCase>> ListAttentionCases(const BenchAttentionOption
       for (const Kernels& each : kernels) cases.push_back(PrefillCase(each, context, bytes));
     }
   }
+  for (AttentionCase& each : cases) {
+    each.pages.shuffled = options.shuffled;
+    each.private_pages.shuffled = options.shuffled;
+  }
   return cases;
 }
 

@@ -114,6 +114,10 @@ Status ModelBench::ChooseFormats() {
     if (!served.ok() && !TakesAllFormats(options_.formats)) return served;
     if (served.ok()) formats_.push_back(format);
   }
+  if (formats_.empty()) {
+    return Status::Unsupported("the kernels compute no format with the model's head size of " +
+                               std::to_string(model_->spec().head_dim));
+  }
   return Status::Ok();
 }
 
@@ -228,8 +232,9 @@ Status ModelBench::MeasureDepth(int depth, std::vector<ModelRow>* rows) {
   std::vector<std::vector<Timed>> decodes(lanes_.size());
   for (int round = 0; round < options_.rounds; ++round) {
     for (std::size_t i = 0; i < lanes_.size(); ++i) {
-      const double part = static_cast<double>(rows->size() / lanes_.size()) +
-                          static_cast<double>(round) / options_.rounds;
+      const std::size_t depths_done = rows->size() / lanes_.size();
+      const double part =
+          static_cast<double>(depths_done) + static_cast<double>(round) / options_.rounds;
       const auto depths = static_cast<double>(options_.depths.values.size());
       SKV_RETURN_IF_ERROR(Tell(0.5 + 0.5 * part / depths, fmt::format("depth {}", depth)));
       SKV_ASSIGN_OR_RETURN(const Timed prefill, TimePrefill(lanes_[i].contexts[StopOf(depth)]));

@@ -106,7 +106,7 @@ void BenchPages::BuildRuns(const BenchArena& arena) {
   std::vector<std::uint32_t> order(work_.frames);
   std::iota(order.begin(), order.end(), 0U);
   std::mt19937 random{2};
-  std::shuffle(order.begin(), order.end(), random);
+  if (spec_.shuffled) std::shuffle(order.begin(), order.end(), random);
 
   auto next = order.begin();
   for (int turn = 0; turn < spec_.turns; ++turn) {

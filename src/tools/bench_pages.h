@@ -30,6 +30,7 @@ struct BenchPagesSpec {
   int context = 0;        // tokens of each
   int shared_tokens = 0;  // the first ones, whose pages a turn's sequences share; of whole pages
   int queries = 1;        // of each sequence, its last positions
+  bool shuffled = true;   // frames in random order, else in that of sequences and tokens
 };
 
 // Arithmetic of a spec: what a pass over all turns and layers reads and computes.

@@ -32,11 +32,12 @@ std::vector<AttentionCase> Cases(std::vector<const char*> arguments) {
 
 TEST(BenchAttentionOptionsTest, EveryFlagReachesItsField) {
   const Result<BenchAttentionOptions> options =
-      Parse({"--phases",     "prefill", "--formats",          "bf16,f16", "--head-dims", "128",
-             "--gqa",        "0,7",     "--contexts",         "100,200",  "--batches",   "3",
-             "--shared",     "32",      "--prefill-contexts", "77",       "--isa",       "portable",
-             "-t",           "1",       "--rounds",           "9",        "--megabytes", "2",
-             "--huge-pages", "--json"});
+      Parse({"--phases",     "prefill", "--formats",   "bf16,f16",   "--head-dims",
+             "128",          "--gqa",   "0,7",         "--contexts", "100,200",
+             "--batches",    "3",       "--shared",    "32",         "--prefill-contexts",
+             "77",           "--isa",   "portable",    "-t",         "1",
+             "--rounds",     "9",       "--megabytes", "2",          "--huge-pages",
+             "--no-shuffle", "--json"});
   ASSERT_TRUE(options.ok()) << options.status().message();
   EXPECT_EQ(options->phases, (NameList{{"prefill"}}));
   EXPECT_EQ(options->formats, (NameList{{"bf16", "f16"}}));
@@ -51,6 +52,11 @@ TEST(BenchAttentionOptionsTest, EveryFlagReachesItsField) {
   EXPECT_EQ(options->rounds, 9);
   EXPECT_EQ(options->megabytes, 2);
   EXPECT_TRUE(options->huge_pages);
+  EXPECT_FALSE(options->shuffled);
+  const std::vector<AttentionCase> cases = ListAttentionCases(*options).value();
+  for (const AttentionCase& each : cases) {
+    EXPECT_FALSE(each.pages.shuffled);
+  }
   EXPECT_TRUE(options->json);
 }
 

@@ -106,8 +106,15 @@ TEST(BenchPagesTest, OperationsAreFourForEachVisibleSlotHeadAndChannel) {
   EXPECT_EQ(work.flops, 4 * pairs * spec.batch * 6 * 64 * work.calls);
 }
 
-TEST(BenchPagesTest, FramesAreShuffled) {
+TEST(BenchPagesTest, FramesAreShuffledUnlessToldOtherwise) {
   BenchArena arena(/*huge_pages=*/false);
+  BenchPagesSpec ordered = SpecOf(*FindPageFormat("f16"));
+  ordered.shuffled = false;
+  const auto in_order = BenchPages::Make(ordered, &arena).value();
+  const PageRun& straight = in_order->batch(0, 0).sequences[1].runs[0];
+  for (int page = 0; page < straight.num_pages; ++page) {
+    EXPECT_EQ(straight.frames[page], static_cast<std::uint32_t>(straight.num_pages + page));
+  }
   const auto pages = BenchPages::Make(SpecOf(*FindPageFormat("f16")), &arena).value();
   int descents = 0;
   const PageRun& run = pages->batch(0, 0).sequences[0].runs[0];
