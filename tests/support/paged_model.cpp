@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "formats/page_format_table.h"
 
 namespace swiftkv {
 
@@ -24,8 +25,9 @@ Result<std::unique_ptr<PagedModel>> PagedModel::Load(const std::string& path,
                        LanguageModel::Load(model_options, [](double) { return true; }));
   KvCacheOptions cache_options;
   cache_options.layers = paged->model_->layer_shapes();
-  cache_options.key_format = options.format;
-  cache_options.value_format = options.format;
+  SKV_ASSIGN_OR_RETURN(const PageFormat format, FindPageFormat(options.format));
+  cache_options.key_format = format.key->info().name;
+  cache_options.value_format = format.value->info().name;
   cache_options.memory_bytes = options.cache_bytes;
   cache_options.poison_free_frames = true;
   SKV_ASSIGN_OR_RETURN(paged->cache_, KvCache::Create(cache_options));

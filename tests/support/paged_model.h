@@ -20,7 +20,7 @@
 namespace swiftkv {
 
 struct PagedModelOptions {
-  std::string format = "f32";  // of K and V
+  std::string format = "f32";  // a named pair of formats
   int context = 512;           // tokens
   int threads = 2;
   int max_chunk = 512;  // rows of one forward pass
