@@ -30,7 +30,7 @@
 
 namespace swiftkv {
 
-consteval float PowerOfTwo(int exponent) {
+constexpr float PowerOfTwo(int exponent) {
   return exponent == 0 ? 1 : 2 * PowerOfTwo(exponent - 1);
 }
 

@@ -32,8 +32,8 @@ Status Ask() {
 }  // namespace
 
 Status RequestTilePermission() {
-  static const Status kAnswer = Ask();
-  return kAnswer;
+  static const Status answer = Ask();
+  return answer;
 }
 
 }  // namespace swiftkv

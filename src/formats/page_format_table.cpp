@@ -23,7 +23,7 @@ NamedPageFormat Same(const PageCodec& codec) {
 }  // namespace
 
 std::span<const NamedPageFormat> AllPageFormats() {
-  static const std::array<NamedPageFormat, 8> kFormats = {
+  static const std::array<NamedPageFormat, 8> formats = {
       Same(kF16Codec),
       Same(kBf16Codec),
       Same(kFp8E4m3Codec),
@@ -35,7 +35,7 @@ std::span<const NamedPageFormat> AllPageFormats() {
       Same(kInt4Codec),
       Same(kF32Codec),
   };
-  return kFormats;
+  return formats;
 }
 
 Result<PageFormat> FindPageFormat(std::string_view name) {

@@ -68,7 +68,7 @@ float FitInt4(const float* row, const std::uint8_t* codes, std::size_t count) {
   double lanes[kLanes] = {};
   int square = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    const int level = kInt4Levels[codes[i]];
+    const int level = int{kInt4Levels[codes[i]]};
     lanes[i % kLanes] += static_cast<double>(row[i]) * static_cast<double>(level);
     square += level * level;
   }
@@ -87,10 +87,9 @@ void StoreQuad(float* p, Quad quad) { std::memcpy(p, &quad, sizeof(quad)); }
 
 // The stages of distance 1 and 2, and the scale.
 Quad RotateQuad(Quad x, Quad factor) {
-  using Index = int __attribute__((vector_size(16)));
-  const Quad pairs = __builtin_shuffle(x, Index{1, 0, 3, 2});
+  const Quad pairs = __builtin_shufflevector(x, x, 1, 0, 3, 2);
   const Quad first = pairs + x * Quad{1, -1, 1, -1};
-  const Quad halves = __builtin_shuffle(first, Index{2, 3, 0, 1});
+  const Quad halves = __builtin_shufflevector(first, first, 2, 3, 0, 1);
   return (halves + first * Quad{1, 1, -1, -1}) * factor;
 }
 
