@@ -21,7 +21,7 @@ struct StoredLayout {
   std::vector<FramePool*> pools;  // [groups]
 
   std::uint64_t heap_bytes() const {
-    return layout.heap_bytes() + pools.capacity() * sizeof(decltype(pools)::value_type);
+    return layout.heap_bytes() + pools.capacity() * sizeof(void*);
   }
 };
 
