@@ -85,6 +85,7 @@ inline void StoreLimbs(__m512i integers, std::int8_t* high, std::int8_t* low) {
 
 // AttentionKernels::prepare_queries
 void PrepareQueries(const float* rows, int vectors, int head_dim, const ByteQueries& bytes) {
+  const __m512i least = _mm512_set1_epi32(-static_cast<int>(kLargestInteger));
   for (int v = 0; v < vectors; ++v) {
     const float* row = rows + v * kRowStride;
     __m512 highest = _mm512_setzero_ps();
@@ -94,13 +95,17 @@ void PrepareQueries(const float* rows, int vectors, int head_dim, const ByteQuer
     const float max = _mm512_reduce_max_ps(highest);
     const __m512 factor = _mm512_set1_ps(max > 0 ? kLargestInteger / max : 0.0F);
     __m512i sum = _mm512_setzero_si512();
+    __mmask16 unordered = 0;
     std::int8_t* high = bytes.limbs + 2 * v * kLimbStride;
     for (int c = 0; c < head_dim; c += 16) {
-      const __m512i integers = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(row + c), factor));
+      const __m512 scaled = _mm512_mul_ps(_mm512_loadu_ps(row + c), factor);
+      unordered |= _mm512_cmp_ps_mask(scaled, scaled, _CMP_UNORD_Q);
+      // What is no number converts to the least integer, which no limb holds.
+      const __m512i integers = _mm512_max_epi32(_mm512_cvtps_epi32(scaled), least);
       sum = _mm512_add_epi32(sum, integers);
       StoreLimbs(integers, high + c, high + kLimbStride + c);
     }
-    bytes.scales[v] = max / kLargestInteger;
+    bytes.scales[v] = unordered != 0 ? __builtin_nanf("") : max / kLargestInteger;
     bytes.sums[v] = _mm512_reduce_add_epi32(sum);
   }
 }

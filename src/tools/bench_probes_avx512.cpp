@@ -13,13 +13,22 @@ void Prefetch(const std::byte* line) {
 
 __m512i Load(const std::byte* line) { return _mm512_load_si512(line); }
 
+// Sums may wrap round.
+std::uint64_t SumOfLanes(__m512i sum) {
+  std::uint64_t lanes[8];
+  _mm512_storeu_si512(lanes, sum);
+  std::uint64_t total = 0;
+  for (const std::uint64_t lane : lanes) total += lane;
+  return total;
+}
+
 std::uint64_t Read(const std::byte* data, std::size_t bytes) {
   __m512i sum = _mm512_setzero_si512();
   for (std::size_t at = 0; at < bytes; at += 64) {
     Prefetch(data + at + kProbeAheadBytes);
     sum = _mm512_add_epi64(sum, Load(data + at));
   }
-  return static_cast<std::uint64_t>(_mm512_reduce_add_epi64(sum));
+  return SumOfLanes(sum);
 }
 
 std::uint64_t ReadScattered(const ScatteredPieces& list) {
@@ -33,7 +42,7 @@ std::uint64_t ReadScattered(const ScatteredPieces& list) {
       sum = _mm512_add_epi64(sum, Load(piece + at));
     }
   }
-  return static_cast<std::uint64_t>(_mm512_reduce_add_epi64(sum));
+  return SumOfLanes(sum);
 }
 
 // Two units with a latency of 4 cycles each, and some to spare.

@@ -165,6 +165,34 @@ TEST(AttentionKernelsTest, OnlyPositionsWithinAVectorsRangeKeepTheirScore) {
   }
 }
 
+TEST(AttentionKernelsTest, AQueryThatIsNoNumberGivesNoScores) {
+  constexpr int kDim = 64;
+  constexpr auto kFormat = static_cast<std::size_t>(FormatId::kInt8);
+  alignas(64) std::byte plane[kDim * kPageTokens] = {};
+  const std::uint16_t scales[kPageTokens] = {0x3C00, 0x3C00, 0x3C00, 0x3C00};
+  BatchPlanes keys = {.now = {}, .ahead = {}, .scales = {}, .pages = 1, .bytes = sizeof(plane)};
+  for (int p = 0; p < kBatchPages; ++p) {
+    keys.now[p] = keys.ahead[p] = plane;
+    keys.scales[p] = scales;
+  }
+  for (const AttentionKernels* kernels : KernelsOfThisMachine()) {
+    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), kInfinity, -kInfinity}) {
+      std::vector<float> row(kRowStride, 1.0F);
+      row[17] = bad;
+      std::int8_t limbs[2 * kMaxHeadDim];
+      float scale = 0;
+      std::int32_t sum = 0;
+      const ByteQueries bytes = {limbs, &scale, &sum};
+      if (kernels->prepare_queries != nullptr) {
+        kernels->prepare_queries(row.data(), 1, kDim, bytes);
+      }
+      float scores[kBatchTokens];
+      kernels->dot[kFormat]({row.data(), bytes, 1, kDim}, keys, scores);
+      EXPECT_FALSE(std::isfinite(scores[0])) << kernels->isa << " " << bad;
+    }
+  }
+}
+
 // Small integers, so that every sum is exact and no row or column of another block may be touched.
 TEST(AttentionKernelsTest, ProductsOfEverySizeEqualTheObviousLoop) {
   std::mt19937 random(3);
