@@ -59,8 +59,8 @@ BatchPlanes WithoutScales(const BatchPlanes& planes) {
   return plain;
 }
 
-// Formats of fewer bits lose more by themselves than rounding the other operand to bf16 does.
-constexpr double kFineBits = 16;
+// Formats of fewer bits lose far more by themselves than rounding the other operand to bf16 does.
+constexpr double kFineBits = 8;
 
 TileBatch AsTileBatch(const PageBatch& pages, const BatchPlanes& planes, const PageCodec& codec,
                       const TileState& state, int head_dim) {
