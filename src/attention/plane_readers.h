@@ -111,21 +111,21 @@ struct F16Reader {
   }
 };
 
-template <class S>
-struct Bf16Reader {
+// Formats whose lines are 16 groups of four bytes: of 16 tokens in K, of 16 channels in V.
+// kNumbers of a group come from one load; with kHalves of 2 those of the upper nibbles lie half the
+// channels, or 8 tokens, further. `Reader` adds LoadKeys.
+template <class S, class Reader, int kNumbers, int kHalves = 1>
+struct GroupReader {
   using Vec = typename S::Vec;
-  static constexpr bool kScaled = false;
-  static constexpr float kFactor = 1;
-  static constexpr int kKeyChannels = 2;
+  static constexpr int kKeyChannels = kNumbers;
   static constexpr int kKeyBytes = 64;
-  static constexpr int kKeyHalves = 1;
-  static constexpr int kValueTokens = 2;
-  static constexpr int kValueHalves = 1;
+  static constexpr int kKeyHalves = kHalves;
+  static constexpr int kValueTokens = kNumbers;
+  static constexpr int kValueHalves = kHalves;
 
-  static void LoadKeys(const std::byte* p, Vec (&vecs)[2]) { S::LoadBrains(p, &vecs[0], &vecs[1]); }
   static void LoadValues(const std::byte* plane, int group, int channel, int head_dim,
-                         Vec (&vecs)[2]) {
-    S::LoadBrains(plane + (group * head_dim + channel) * 4, &vecs[0], &vecs[1]);
+                         Vec (&vecs)[kNumbers]) {
+    Reader::LoadKeys(plane + (group * head_dim + channel) * 4, vecs);
   }
   template <int kVecs>
   static void PrefetchValues(const std::byte* plane, int group, int channel, int head_dim) {
@@ -134,30 +134,25 @@ struct Bf16Reader {
   }
 };
 
+template <class S>
+struct Bf16Reader : GroupReader<S, Bf16Reader<S>, 2> {
+  using Vec = typename S::Vec;
+  static constexpr bool kScaled = false;
+  static constexpr float kFactor = 1;
+
+  static void LoadKeys(const std::byte* p, Vec (&vecs)[2]) { S::LoadBrains(p, &vecs[0], &vecs[1]); }
+};
+
 // 8-bit floats moved into the bits of f32, whose exponents count from another number: kFactor twice
 // makes up for it.
 template <class S, int kMantissa, int kExponentBias>
-struct Fp8Reader {
+struct Fp8Reader : GroupReader<S, Fp8Reader<S, kMantissa, kExponentBias>, 4> {
   using Vec = typename S::Vec;
   static constexpr bool kScaled = true;
   static constexpr float kFactor = PowerOfTwo((127 - kExponentBias) / 2);
-  static constexpr int kKeyChannels = 4;
-  static constexpr int kKeyBytes = 64;
-  static constexpr int kKeyHalves = 1;
-  static constexpr int kValueTokens = 4;
-  static constexpr int kValueHalves = 1;
 
   static void LoadKeys(const std::byte* p, Vec (&vecs)[4]) {
     S::template LoadFp8<kMantissa>(p, vecs);
-  }
-  static void LoadValues(const std::byte* plane, int group, int channel, int head_dim,
-                         Vec (&vecs)[4]) {
-    LoadKeys(plane + (group * head_dim + channel) * 4, vecs);
-  }
-  template <int kVecs>
-  static void PrefetchValues(const std::byte* plane, int group, int channel, int head_dim) {
-    const std::byte* row = plane + (group * head_dim + channel) * 4;
-    for (int i = 0; i < kVecs; ++i) S::Prefetch(row + i * 64);
   }
 };
 template <class S>
@@ -166,40 +161,21 @@ template <class S>
 using E5m2Reader = Fp8Reader<S, 2, 15>;
 
 template <class S>
-struct Int8Reader {
+struct Int8Reader : GroupReader<S, Int8Reader<S>, 4> {
   using Vec = typename S::Vec;
   static constexpr bool kScaled = true;
   static constexpr float kFactor = 1;
-  static constexpr int kKeyChannels = 4;
-  static constexpr int kKeyBytes = 64;
-  static constexpr int kKeyHalves = 1;
-  static constexpr int kValueTokens = 4;
-  static constexpr int kValueHalves = 1;
 
   static void LoadKeys(const std::byte* p, Vec (&vecs)[4]) {
     S::SpreadBytes(S::LoadBiased(p), vecs);
   }
-  static void LoadValues(const std::byte* plane, int group, int channel, int head_dim,
-                         Vec (&vecs)[4]) {
-    S::SpreadBytes(S::LoadBiased(plane + (group * head_dim + channel) * 4), vecs);
-  }
-  template <int kVecs>
-  static void PrefetchValues(const std::byte* plane, int group, int channel, int head_dim) {
-    const std::byte* row = plane + (group * head_dim + channel) * 4;
-    for (int i = 0; i < kVecs; ++i) S::Prefetch(row + i * 64);
-  }
 };
 
 template <class S>
-struct Int4Reader {
+struct Int4Reader : GroupReader<S, Int4Reader<S>, 8, 2> {
   using Vec = typename S::Vec;
   static constexpr bool kScaled = true;
   static constexpr float kFactor = 1;
-  static constexpr int kKeyChannels = 8;
-  static constexpr int kKeyBytes = 64;
-  static constexpr int kKeyHalves = 2;
-  static constexpr int kValueTokens = 8;
-  static constexpr int kValueHalves = 2;
 
   static void LoadKeys(const std::byte* p, Vec (&vecs)[8]) {
     typename S::Bytes low;
@@ -207,15 +183,6 @@ struct Int4Reader {
     S::LoadLevels(p, &low, &high);
     S::SpreadBytes(low, vecs);
     S::SpreadBytes(high, vecs + 4);
-  }
-  static void LoadValues(const std::byte* plane, int group, int channel, int head_dim,
-                         Vec (&vecs)[8]) {
-    LoadKeys(plane + (group * head_dim + channel) * 4, vecs);
-  }
-  template <int kVecs>
-  static void PrefetchValues(const std::byte* plane, int group, int channel, int head_dim) {
-    const std::byte* row = plane + (group * head_dim + channel) * 4;
-    for (int i = 0; i < kVecs; ++i) S::Prefetch(row + i * 64);
   }
 };
 

@@ -58,8 +58,6 @@ void GatherQuadValues(const std::uint8_t* plane, std::size_t dim, SlotRange slot
   }
 }
 
-constexpr std::size_t kMostChannels = 1024;  // IsPlainHeadDim allows no more
-
 void ScatterNibbleKeys(const std::uint8_t* rows, std::size_t dim, SlotRange slots,
                        std::uint8_t* plane) {
   const std::size_t half = dim / 2;

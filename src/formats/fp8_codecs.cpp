@@ -4,7 +4,6 @@
 #include "formats/fp8_codecs.h"
 
 #include "base/fp8.h"
-#include "base/half.h"
 #include "formats/row_quantization.h"
 
 namespace swiftkv {
@@ -30,26 +29,13 @@ constexpr FormatInfo kE5m2Info = {
     .rotated = true,
 };
 
-// Returns the scale's bits and sets `factor`, by which values are multiplied: 0 in a row of zeros.
-std::uint16_t FitScale(float max, float largest, float* factor) {
-  const std::uint16_t scale = ScaleAtLeast(max / largest);
-  *factor = scale == 0 ? 0.0F : 1.0F / HalfToFloat(scale);
-  return scale;
-}
+using Quantize = void (*RowQuantization::*)(const float*, float, std::uint8_t*, std::size_t);
 
-std::uint16_t EncodeE4m3(const float* row, std::size_t dim, std::uint8_t* codes) {
+template <class Format, Quantize kQuantize>
+std::uint16_t EncodeRow(const float* row, std::size_t dim, std::uint8_t* codes) {
   const RowQuantization& quantization = HostRowQuantization();
-  float factor = 0;
-  const std::uint16_t scale = FitScale(quantization.max_abs(row, dim), Fp8E4m3::kMax, &factor);
-  quantization.to_e4m3(row, factor, codes, dim);
-  return scale;
-}
-
-std::uint16_t EncodeE5m2(const float* row, std::size_t dim, std::uint8_t* codes) {
-  const RowQuantization& quantization = HostRowQuantization();
-  float factor = 0;
-  const std::uint16_t scale = FitScale(quantization.max_abs(row, dim), Fp8E5m2::kMax, &factor);
-  quantization.to_e5m2(row, factor, codes, dim);
+  const std::uint16_t scale = ScaleAtLeast(quantization.max_abs(row, dim) / Format::kMax);
+  (quantization.*kQuantize)(row, FactorOf(scale), codes, dim);
   return scale;
 }
 
@@ -58,8 +44,10 @@ void DecodeRow(const std::uint8_t* codes, float scale, std::size_t dim, float* r
   for (std::size_t c = 0; c < dim; ++c) row[c] = Format::ToFloat(codes[c]) * scale;
 }
 
-constexpr RowCoding kE4m3Coding = {EncodeE4m3, DecodeRow<Fp8E4m3>};
-constexpr RowCoding kE5m2Coding = {EncodeE5m2, DecodeRow<Fp8E5m2>};
+constexpr RowCoding kE4m3Coding = {EncodeRow<Fp8E4m3, &RowQuantization::to_e4m3>,
+                                   DecodeRow<Fp8E4m3>};
+constexpr RowCoding kE5m2Coding = {EncodeRow<Fp8E5m2, &RowQuantization::to_e5m2>,
+                                   DecodeRow<Fp8E5m2>};
 
 }  // namespace
 

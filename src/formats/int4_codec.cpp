@@ -32,8 +32,6 @@ constexpr FormatInfo kInfo = {
 // Returns a scale that f16 holds: the row over it stays within f16's range of scales.
 std::uint16_t HalfScale(float scale) { return FloatToHalf(std::min(scale, kLargestHalf)); }
 
-float FactorOf(std::uint16_t scale) { return scale == 0 ? 0.0F : 1.0F / HalfToFloat(scale); }
-
 std::uint16_t EncodeRow(const float* row, std::size_t dim, std::uint8_t* codes) {
   const RowQuantization& quantization = HostRowQuantization();
   const double square = quantization.sum_of_squares(row, dim);

@@ -3,7 +3,6 @@
 // the unsigned operand of the byte dot-product instructions.
 #include "formats/int8_codec.h"
 
-#include "base/half.h"
 #include "formats/row_quantization.h"
 
 namespace swiftkv {
@@ -25,8 +24,7 @@ constexpr FormatInfo kInfo = {
 std::uint16_t EncodeRow(const float* row, std::size_t dim, std::uint8_t* codes) {
   const RowQuantization& quantization = HostRowQuantization();
   const std::uint16_t scale = ScaleAtLeast(quantization.max_abs(row, dim) / kLargestCode);
-  const float factor = scale == 0 ? 0.0F : 1.0F / HalfToFloat(scale);
-  quantization.to_int8(row, factor, codes, dim);
+  quantization.to_int8(row, FactorOf(scale), codes, dim);
   return scale;
 }
 

@@ -4,13 +4,9 @@
 
 #include "base/check.h"
 #include "formats/scaled_codec.h"
+#include "formats/slot_transpose.h"
 
 namespace swiftkv {
-namespace {
-
-constexpr std::size_t kMostChannels = 1024;  // of a head that any codec serves
-
-}  // namespace
 
 void TranscodePlane(const PageCodec& from, const PlaneView& source, const PageCodec& to,
                     const MutablePlane& target, SlotRange slots) {

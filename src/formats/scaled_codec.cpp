@@ -8,11 +8,6 @@
 #include "formats/slot_transpose.h"
 
 namespace swiftkv {
-namespace {
-
-constexpr std::size_t kMostChannels = 1024;  // IsPlainHeadDim allows no more
-
-}  // namespace
 
 std::uint16_t ScaleAtLeast(float scale) {
   constexpr std::uint16_t kLargestHalf = 0x7BFF;
@@ -20,6 +15,8 @@ std::uint16_t ScaleAtLeast(float scale) {
   if (HalfToFloat(nearest) >= scale || nearest == kLargestHalf) return nearest;
   return static_cast<std::uint16_t>(nearest + 1);
 }
+
+float FactorOf(std::uint16_t scale) { return scale == 0 ? 0.0F : 1.0F / HalfToFloat(scale); }
 
 bool ScaledCodec::ServesHeadDim(int head_dim) const { return IsPlainHeadDim(head_dim); }
 

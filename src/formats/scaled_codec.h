@@ -53,4 +53,7 @@ class ScaledCodec final : public PageCodec {
 // largest finite one where there is none.
 std::uint16_t ScaleAtLeast(float scale);
 
+// Returns what a row is multiplied by for a scale of these f16 bits: 0 for a scale of 0.
+float FactorOf(std::uint16_t scale);
+
 }  // namespace swiftkv

@@ -11,10 +11,13 @@
 
 namespace swiftkv {
 
-// Head sizes that the formats without rotation serve.
+// Of a head that any format serves.
+inline constexpr std::size_t kMostChannels = 1024;
+
+// Head sizes that the formats serve.
 inline bool IsPlainHeadDim(int head_dim) {
-  constexpr int kLargest = 1024;
-  return head_dim > 0 && head_dim <= kLargest && head_dim % kPageTokens == 0;
+  return head_dim > 0 && static_cast<std::size_t>(head_dim) <= kMostChannels &&
+         head_dim % kPageTokens == 0;
 }
 
 inline void CheckSlots(SlotRange slots) {

@@ -4,32 +4,11 @@
 //
 // Instructions are written out with the memory that they read: GCC 12's own intrinsics name 8 of
 // the 64 bytes of a configuration, so that stores to the rest may be dropped.
+#include "attention/tile_configuration.h"
 #include "tools/bench_probes.h"
 
 namespace swiftkv {
 namespace {
-
-// What ldtilecfg reads (Intel SDM, volume 1, 18.3).
-struct alignas(64) TileConfiguration {
-  std::uint8_t palette;
-  std::uint8_t start_row;
-  std::uint8_t reserved[14];
-  std::uint16_t bytes_per_row[16];
-  std::uint8_t rows[16];
-};
-static_assert(sizeof(TileConfiguration) == 64);
-
-constexpr TileConfiguration FullTiles() {
-  TileConfiguration tiles{};
-  tiles.palette = 1;
-  for (int t = 0; t < 8; ++t) {
-    tiles.bytes_per_row[t] = 64;
-    tiles.rows[t] = 16;
-  }
-  return tiles;
-}
-
-constexpr TileConfiguration kFullTiles = FullTiles();
 
 // Four sums of 16 x 16, each of two operands of 16 x 32 values: as many as eight tiles allow.
 double Multiply(std::int64_t rounds) {
