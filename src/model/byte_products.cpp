@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cuts byte products into strips of outputs and chunks of inputs for the kernels.
+#include "model/byte_products.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/check.h"
+
+namespace swiftkv {
+namespace {
+
+// Up to as many rows one strip at a time is faster: weights come from memory, and the fewer outputs
+// are read side by side, the longer are the runs.
+constexpr std::int64_t kFewRows = 8;
+
+// A step over outputs: strips whose unpacked weights all rows are multiplied with.
+struct Step {
+  std::int64_t first_output;  // of the strips; may lie before the outputs wanted
+  int strips;
+  std::uint32_t lanes;  // the outputs wanted
+};
+
+// Returns the step that starts at `output`. The last strip of a matrix is moved back so that all
+// its outputs exist.
+Step StepAt(std::int64_t output, std::int64_t last, std::int64_t outputs, int most_strips) {
+  const std::int64_t wanted =
+      std::min<std::int64_t>(last - output, std::int64_t{most_strips} * kStripOutputs);
+  int strips = static_cast<int>((wanted + kStripOutputs - 1) / kStripOutputs);
+  std::int64_t first = std::min(output, outputs - strips * kStripOutputs);
+  if (first < 0) {  // a matrix smaller than the strips of a step
+    strips = 1;
+    first = std::min(output, outputs - kStripOutputs);
+  }
+  const std::int64_t skipped = output - first;
+  const std::int64_t count = std::min<std::int64_t>(wanted, strips * kStripOutputs - skipped);
+  const std::uint64_t lanes = ((std::uint64_t{1} << count) - 1) << skipped;
+  return {first, strips, static_cast<std::uint32_t>(lanes)};
+}
+
+}  // namespace
+
+bool ServesByteProduct(ggml_type type, std::int64_t inputs, std::int64_t outputs) {
+  const ByteFormat* const format = FindByteFormat(type);
+  return format != nullptr && inputs > 0 && inputs % format->block_inputs == 0 &&
+         outputs >= kStripOutputs;
+}
+
+ByteRange ShareOfOutputs(std::int64_t outputs, std::int64_t rows, int thread, int num_threads) {
+  const std::int64_t strips = (outputs + kStripOutputs - 1) / kStripOutputs;
+  const std::int64_t first = strips * thread / num_threads * kStripOutputs;
+  const std::int64_t last = strips * (thread + 1) / num_threads * kStripOutputs;
+  return {first, std::min(last, outputs), 0, rows};
+}
+
+void MultiplyBytes(const ByteKernels& kernels, const ByteProduct& product, const ByteRows& rows,
+                   const ByteRange& range, void* scratch, const ByteOutput& out) {
+  const ByteFormat* const format = FindByteFormat(product.type);
+  SKV_CHECK(ServesByteProduct(product.type, product.inputs, product.outputs));
+  SKV_CHECK(rows.inputs == product.inputs);
+  const std::int64_t num_rows = range.last_row - range.first_row;
+  if (num_rows <= 0) return;
+  const auto unpack = kernels.unpack[static_cast<int>(format->id)];
+  const auto multiply = kernels.multiply[static_cast<int>(format->form)];
+  const auto* const weights = static_cast<const std::byte*>(product.weights);
+  const std::byte* const end = weights + range.last_output * product.row_bytes;
+  const std::int64_t strip_bytes = kStripOutputs * product.row_bytes;
+  auto* const unpacked = static_cast<UnpackedBlock*>(scratch);
+  const auto row_blocks = static_cast<int>(rows.row_blocks());
+  const int most_strips = num_rows <= kFewRows ? 1 : kMostStrips;
+
+  for (std::int64_t output = range.first_output; output < range.last_output;) {
+    const Step step = StepAt(output, range.last_output, product.outputs, most_strips);
+    const std::byte* const first = weights + step.first_output * product.row_bytes;
+    for (int block = 0; block < row_blocks; block += kByteChunkBlocks) {
+      const int blocks = std::min(kByteChunkBlocks, row_blocks - block);
+      const std::int64_t offset =
+          std::int64_t{block} * kByteBlock / format->block_inputs * format->block_bytes;
+      for (int strip = 0; strip < step.strips; ++strip) {
+        const std::byte* const start = first + strip * strip_bytes;
+        const std::byte* const next = start + step.strips * strip_bytes;
+        unpack({start + offset, product.row_bytes, blocks, next + offset * kStripOutputs, end},
+               unpacked + strip * blocks);
+      }
+      multiply({.weights = unpacked,
+                .strips = step.strips,
+                .blocks = blocks,
+                .zero_shift = format->zero_shift,
+                .rows = rows.blocks + range.first_row * row_blocks + block,
+                .row_blocks = row_blocks,
+                .num_rows = num_rows,
+                .out = out.values + range.first_row * out.stride + step.first_output,
+                .out_stride = out.stride,
+                .lanes = step.lanes,
+                .accumulate = block > 0});
+    }
+    output += std::popcount(step.lanes);
+  }
+}
+
+const ByteKernels* FindByteKernels(Isa isa) {
+  return isa >= Isa::kAvx512Vnni ? Avx512VnniByteKernels() : nullptr;
+}
+
+}  // namespace swiftkv

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests that packed activations are the nearest bytes, whoever packs them, whatever the input.
+#include "model/byte_rows.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "model/byte_kernels.h"
+
+namespace swiftkv {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// Every table that this machine runs.
+std::vector<const ByteKernels*> RunnableKernels() {
+  std::vector<const ByteKernels*> tables = {PortableByteKernels()};
+  if (Runs(HostCpu(), Isa::kAvx512Vnni)) tables.push_back(Avx512VnniByteKernels());
+  std::erase(tables, nullptr);
+  return tables;
+}
+
+std::vector<float> RandomRows(std::int64_t count, float scale) {
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal(0, scale);
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+std::vector<ByteBlock> Pack(const ByteKernels& kernels, const FloatRows& rows, int num_threads) {
+  std::vector<ByteBlock> blocks(static_cast<std::size_t>(rows.rows * rows.inputs / kByteBlock));
+  for (int thread = 0; thread < num_threads; ++thread) {
+    PackByteRows(kernels, rows, blocks.data(), thread, num_threads);
+  }
+  return blocks;
+}
+
+// One block of `values`, zeros beyond.
+ByteBlock PackOne(const ByteKernels& kernels, std::vector<float> values) {
+  values.resize(kByteBlock);
+  return Pack(kernels, {values.data(), kByteBlock, 1, kByteBlock}, 1)[0];
+}
+
+TEST(ByteRowsTest, CodesTimesTheScaleAreTheNearestToTheInputs) {
+  for (const ByteKernels* kernels : RunnableKernels()) {
+    for (const float magnitude : {1e-30F, 1.0F, 1e30F}) {
+      const auto values = RandomRows(3 * 96, magnitude);
+      const auto blocks = Pack(*kernels, {values.data(), 96, 3, 96}, 1);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const ByteBlock& block = blocks[i / kByteBlock];
+        EXPECT_NEAR(block.scale * block.codes[i % kByteBlock], values[i], block.scale * .50001F)
+            << kernels->isa << " " << i;
+      }
+    }
+  }
+}
+
+TEST(ByteRowsTest, SumsAreThoseOfTheCodes) {
+  for (const ByteKernels* kernels : RunnableKernels()) {
+    const auto values = RandomRows(640, 3);
+    for (const ByteBlock& block : Pack(*kernels, {values.data(), 640, 1, 640}, 1)) {
+      int sum = 0;
+      int half = 0;
+      for (int i = 0; i < kByteBlock; ++i) {
+        sum += block.codes[i];
+        if (i < kByteBlock / 2) half += block.codes[i];
+      }
+      EXPECT_EQ(block.minus_codes, -sum) << kernels->isa;
+      EXPECT_EQ(block.minus_half, -half) << kernels->isa;
+      EXPECT_EQ(block.sum, block.scale * static_cast<float>(sum)) << kernels->isa;
+    }
+  }
+}
+
+TEST(ByteRowsTest, TablesAndSplitsOverThreadsGiveTheSameBytes) {
+  constexpr std::int64_t kStride = 330;
+  const auto values = RandomRows(7 * kStride, 1);
+  const FloatRows rows = {values.data(), kStride, 7, 320};
+  const auto expected = Pack(*PortableByteKernels(), rows, 1);
+  for (const ByteKernels* kernels : RunnableKernels()) {
+    for (const int num_threads : {1, 2, 3, 64, 100}) {
+      const auto blocks = Pack(*kernels, rows, num_threads);
+      EXPECT_EQ(std::memcmp(blocks.data(), expected.data(), blocks.size() * sizeof(ByteBlock)), 0)
+          << kernels->isa << " " << num_threads;
+    }
+  }
+}
+
+TEST(ByteRowsTest, TheLargestInputIsTheLargestCodeWhateverItsSize) {
+  for (const ByteKernels* kernels : RunnableKernels()) {
+    for (const float largest : {0x1p-119F, 1e-20F, 1.0F, 1e30F, 3.4e38F}) {
+      const ByteBlock block = PackOne(*kernels, {largest, -largest, largest / 2});
+      EXPECT_EQ(block.codes[0], 127) << kernels->isa << " " << largest;
+      EXPECT_EQ(block.codes[1], -127) << kernels->isa << " " << largest;
+      EXPECT_FLOAT_EQ(block.scale, largest / 127) << kernels->isa;
+    }
+  }
+}
+
+TEST(ByteRowsTest, ZerosAndWhatIsNearThemAreZero) {
+  for (const ByteKernels* kernels : RunnableKernels()) {
+    EXPECT_EQ(PackOne(*kernels, {}).scale, 0.0F) << kernels->isa;
+    const ByteBlock block = PackOne(*kernels, {0x1p-121F, -0x1p-149F});
+    EXPECT_EQ(block.codes[0], 0) << kernels->isa;
+    EXPECT_EQ(block.minus_codes, 0) << kernels->isa;
+    EXPECT_LE(block.scale, 0x1p-120F) << kernels->isa;
+  }
+}
+
+TEST(ByteRowsTest, WhatIsNoNumberStaysInItsBlockAndBreaksNoCode) {
+  for (const ByteKernels* kernels : RunnableKernels()) {
+    for (const float odd : {std::nanf(""), -std::nanf(""), kInfinity, -kInfinity}) {
+      for (const int place : {0, 15, 16, 31, 40, 63}) {
+        auto values = RandomRows(64, 1);
+        const auto plain = Pack(*kernels, {values.data(), 64, 1, 64}, 1);
+        values[static_cast<std::size_t>(place)] = odd;
+        const auto blocks = Pack(*kernels, {values.data(), 64, 1, 64}, 1);
+        const ByteBlock& hit = blocks[static_cast<std::size_t>(place / kByteBlock)];
+        EXPECT_FALSE(std::isfinite(hit.scale)) << kernels->isa << " " << odd << " " << place;
+        EXPECT_EQ(hit.codes[place % kByteBlock], 0) << kernels->isa << " " << odd << " " << place;
+        const std::size_t other = place < kByteBlock ? 1 : 0;
+        EXPECT_EQ(std::memcmp(&blocks[other], &plain[other], sizeof(ByteBlock)), 0)
+            << kernels->isa << " " << odd << " " << place;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace swiftkv
