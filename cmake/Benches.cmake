@@ -14,6 +14,9 @@ elseif(bench_sources)
     get_filename_component(name "${source}" NAME_WE)
     add_executable(${name} EXCLUDE_FROM_ALL "${source}")
     target_link_libraries(${name} PRIVATE ${layers} benchmark::benchmark_main)
+    if(TARGET swiftkv::llama)
+      target_link_libraries(${name} PRIVATE swiftkv::llama)  # to compare with ggml
+    endif()
     set_target_properties(${name} PROPERTIES
       RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/benches")
     add_dependencies(benches ${name})

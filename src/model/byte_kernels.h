@@ -65,9 +65,9 @@ struct ByteKernels {
   void (*multiply[kNumByteForms])(const StripProduct& product);
 };
 
-// Each returns null where this build does not have the instruction set. To call a kernel the CPU
-// must have it too.
 const ByteKernels* PortableByteKernels();
+// Null where this build does not have the instruction set; declared for x86-64 only. To call a
+// kernel the CPU must have it too.
 const ByteKernels* Avx512VnniByteKernels();
 
 // Returns the kernels to use on a machine whose largest set is `isa`; null where they would be no

@@ -1,7 +1,255 @@
 // SPDX-License-Identifier: Apache-2.0
-// Returns no kernels.
+// Packs rows and multiplies unpacked weights with the byte dot products of AVX-512 VNNI.
+//
+// A tile is some rows beside one or two strips: for every four inputs a register of codes a strip,
+// and four codes of each row spread over a register. Its integer sums and its float sums live in
+// registers. Two execution ports are the limit: 12 operations for 512 products, of which 8 are dot
+// products.
 #include "model/byte_kernels.h"
+
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && \
+    defined(__AVX512VL__) && defined(__AVX512VNNI__)
+
+#include <immintrin.h>
+
+#include "model/byte_unpack_avx512vnni.h"
+
+namespace swiftkv {
+namespace {
+
+// Rows of a tile: as many sums as hide the latency of a dot product, twice over, and leave
+// registers for the operands.
+constexpr int kTileRows[kMostStrips + 1] = {0, 8, 6};
+
+using FourCodes [[gnu::may_alias]] = std::int32_t;
+
+// sum += codes . four, in place. GCC 12 copies the sums round the builtin and spills them.
+[[gnu::always_inline]] inline void AddProducts(__m512i& sum, __m512i codes, __m512i four) {
+  __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(codes), "v"(four));
+}
+[[gnu::always_inline]] inline void AddProductsFrom(__m512i& sum, __m512i codes,
+                                                   const FourCodes* four) {
+  __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(codes), "m"(*four));
+}
+
+template <int kRows, int kStrips>
+using Dots = __m512i[kRows][kStrips];
+template <int kRows, int kStrips>
+using Sums = __m512[kRows][kStrips];
+
+// A tile's view of one block.
+template <int kRows, int kStrips>
+struct TileBlock {
+  const UnpackedBlock* weights[kStrips];
+  const ByteBlock* rows[kRows];
+};
+
+// dots += products of inputs [4 first, 4 last).
+template <int kFirst, int kLast, int kRows, int kStrips>
+[[gnu::always_inline]] inline void AddInputs(const TileBlock<kRows, kStrips>& block,
+                                             Dots<kRows, kStrips>& dots) {
+#pragma GCC unroll 8
+  for (int four = kFirst; four < kLast; ++four) {
+    __m512i codes[kStrips];
+#pragma GCC unroll 2
+    for (int s = 0; s < kStrips; ++s) {
+      codes[s] = _mm512_load_si512(block.weights[s]->codes[four]);
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const auto* const from = reinterpret_cast<const FourCodes*>(block.rows[r]->codes + 4 * four);
+      if constexpr (kStrips == 1) {
+        AddProductsFrom(dots[r][0], codes[0], from);
+      } else {
+        const __m512i spread = _mm512_set1_epi32(*from);
+#pragma GCC unroll 2
+        for (int s = 0; s < kStrips; ++s) AddProducts(dots[r][s], codes[s], spread);
+      }
+    }
+  }
+}
+
+// sums += dots (scale a.scale), with the scales of the weights at `kScales`.
+template <auto kScales, int kRows, int kStrips>
+[[gnu::always_inline]] inline void AddScaled(const TileBlock<kRows, kStrips>& block,
+                                             const Dots<kRows, kStrips>& dots,
+                                             Sums<kRows, kStrips>& sums) {
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    const __m512 row_scale = _mm512_set1_ps(block.rows[r]->scale);
+#pragma GCC unroll 2
+    for (int s = 0; s < kStrips; ++s) {
+      const __m512 factor = _mm512_mul_ps(_mm512_load_ps(block.weights[s]->*kScales), row_scale);
+      sums[r][s] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dots[r][s]), factor, sums[r][s]);
+    }
+  }
+}
+
+template <ByteForm kForm, int kRows, int kStrips>
+[[gnu::always_inline]] inline void AddBlock(const TileBlock<kRows, kStrips>& block,
+                                            __m512i zero_shift, Sums<kRows, kStrips>& sums) {
+  constexpr auto kScales = &UnpackedBlock::scales;
+  constexpr auto kMins = &UnpackedBlock::mins;
+  constexpr int kFours = kByteBlock / 4;
+  Dots<kRows, kStrips> dots;
+  const auto start = [&](const auto& minus_codes) {
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const __m512i zero =
+          _mm512_sllv_epi32(_mm512_set1_epi32(minus_codes(*block.rows[r])), zero_shift);
+#pragma GCC unroll 2
+      for (int s = 0; s < kStrips; ++s) dots[r][s] = zero;
+    }
+  };
+  if constexpr (kForm == ByteForm::kHalves) {
+    start([](const ByteBlock& row) { return row.minus_half; });
+    AddInputs<0, kFours / 2, kRows, kStrips>(block, dots);
+    AddScaled<kScales, kRows, kStrips>(block, dots, sums);
+    start([](const ByteBlock& row) { return row.minus_codes - row.minus_half; });
+    AddInputs<kFours / 2, kFours, kRows, kStrips>(block, dots);
+    AddScaled<kMins, kRows, kStrips>(block, dots, sums);
+  } else if constexpr (kForm == ByteForm::kZero) {
+    start([](const ByteBlock& row) { return row.minus_codes; });
+    AddInputs<0, kFours, kRows, kStrips>(block, dots);
+    AddScaled<kScales, kRows, kStrips>(block, dots, sums);
+  } else {
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+      for (int s = 0; s < kStrips; ++s) dots[r][s] = _mm512_setzero_si512();
+    }
+    AddInputs<0, kFours, kRows, kStrips>(block, dots);
+    AddScaled<kScales, kRows, kStrips>(block, dots, sums);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const __m512 sum = _mm512_set1_ps(block.rows[r]->sum);
+#pragma GCC unroll 2
+      for (int s = 0; s < kStrips; ++s) {
+        sums[r][s] = _mm512_fnmadd_ps(_mm512_load_ps(block.weights[s]->mins), sum, sums[r][s]);
+      }
+    }
+  }
+}
+
+template <ByteForm kForm, int kRows, int kStrips>
+void MultiplyTile(const StripProduct& product, const ByteBlock* rows, float* out) {
+  const __m512i zero_shift = _mm512_set1_epi32(product.zero_shift);
+  Sums<kRows, kStrips> sums;
+  __mmask16 lanes[kStrips];
+  TileBlock<kRows, kStrips> block;
+#pragma GCC unroll 2
+  for (int s = 0; s < kStrips; ++s) {
+    lanes[s] = static_cast<__mmask16>(product.lanes >> (s * kStripOutputs));
+    block.weights[s] = product.weights + s * product.blocks;
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    block.rows[r] = rows + r * product.row_blocks;
+#pragma GCC unroll 2
+    for (int s = 0; s < kStrips; ++s) {
+      const auto loaded = static_cast<__mmask16>(product.accumulate ? lanes[s] : 0);
+      sums[r][s] = _mm512_maskz_loadu_ps(loaded, out + r * product.out_stride + s * kStripOutputs);
+    }
+  }
+  for (int left = product.blocks; left > 0; --left) {
+    AddBlock<kForm, kRows, kStrips>(block, zero_shift, sums);
+#pragma GCC unroll 2
+    for (int s = 0; s < kStrips; ++s) ++block.weights[s];
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) ++block.rows[r];
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int s = 0; s < kStrips; ++s) {
+      _mm512_mask_storeu_ps(out + r * product.out_stride + s * kStripOutputs, lanes[s], sums[r][s]);
+    }
+  }
+}
+
+// Calls MultiplyTile for `rows` in [1, kMost].
+template <ByteForm kForm, int kMost, int kStrips>
+void MultiplySomeRows(const StripProduct& product, std::int64_t rows, const ByteBlock* from,
+                      float* out) {
+  if constexpr (kMost > 1) {
+    if (rows < kMost) {
+      return MultiplySomeRows<kForm, kMost - 1, kStrips>(product, rows, from, out);
+    }
+  }
+  MultiplyTile<kForm, kMost, kStrips>(product, from, out);
+}
+
+template <ByteForm kForm, int kStrips>
+void MultiplyStrips(const StripProduct& product) {
+  constexpr int kMost = kTileRows[kStrips];
+  // Tiles of about equal size: 8 rows are 4 and 4, not 6 and 2.
+  const std::int64_t tiles = (product.num_rows + kMost - 1) / kMost;
+  for (std::int64_t tile = 0; tile < tiles; ++tile) {
+    const std::int64_t first = product.num_rows * tile / tiles;
+    const std::int64_t last = product.num_rows * (tile + 1) / tiles;
+    MultiplySomeRows<kForm, kMost, kStrips>(product, last - first,
+                                            product.rows + first * product.row_blocks,
+                                            product.out + first * product.out_stride);
+  }
+}
+
+// ByteKernels::multiply
+template <ByteForm kForm>
+void Multiply(const StripProduct& product) {
+  if (product.strips == 1) {
+    MultiplyStrips<kForm, 1>(product);
+  } else {
+    MultiplyStrips<kForm, 2>(product);
+  }
+}
+
+// ByteKernels::pack
+void Pack(const float* values, std::int64_t blocks, ByteBlock* to) {
+  for (std::int64_t b = 0; b < blocks; ++b, values += kByteBlock, ++to) {
+    const __m512 first = _mm512_loadu_ps(values);
+    const __m512 last = _mm512_loadu_ps(values + 16);
+    const bool unordered = _mm512_cmp_ps_mask(first, last, _CMP_UNORD_Q) != 0;
+    const float max =
+        _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(first), _mm512_abs_ps(last)));
+    const __m512 factor = _mm512_set1_ps(max >= kLeastByteInput ? 127.0F / max : 0.0F);
+    const auto codes_of = [factor](__m512 x) {
+      const __m512 scaled = _mm512_mul_ps(x, factor);
+      // What is no number becomes 0: NaN itself, and inf times a factor of 0.
+      return _mm512_cvtepi32_epi8(
+          _mm512_maskz_cvtps_epi32(_mm512_cmp_ps_mask(scaled, scaled, _CMP_ORD_Q), scaled));
+    };
+    const __m256i codes = _mm256_set_m128i(codes_of(last), codes_of(first));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to->codes), codes);
+    __m256i fours = _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(1), codes);
+    fours = _mm256_add_epi32(fours, _mm256_shuffle_epi32(fours, 0xB1));
+    fours = _mm256_add_epi32(fours, _mm256_shuffle_epi32(fours, 0x4E));
+    const int half = _mm_cvtsi128_si32(_mm256_castsi256_si128(fours));
+    const int sum = half + _mm_cvtsi128_si32(_mm256_extracti128_si256(fours, 1));
+    to->scale = unordered ? __builtin_nanf("") : max / 127.0F;
+    to->sum = to->scale * static_cast<float>(sum);
+    to->minus_codes = -sum;
+    to->minus_half = -half;
+  }
+}
+
+constexpr ByteKernels kKernels = {
+    .isa = "avx512vnni",
+    .pack = Pack,
+    .unpack = {avx512vnni::UnpackQ4_0, avx512vnni::UnpackQ4_1, avx512vnni::UnpackQ8_0,
+               avx512vnni::UnpackQ4_K, avx512vnni::UnpackQ5_K, avx512vnni::UnpackQ6_K},
+    .multiply = {Multiply<ByteForm::kMins>, Multiply<ByteForm::kZero>, Multiply<ByteForm::kHalves>},
+};
+
+}  // namespace
+
+const ByteKernels* Avx512VnniByteKernels() { return &kKernels; }
+
+}  // namespace swiftkv
+
+#else
 
 namespace swiftkv {
 const ByteKernels* Avx512VnniByteKernels() { return nullptr; }
 }  // namespace swiftkv
+
+#endif

@@ -99,7 +99,10 @@ void MultiplyBytes(const ByteKernels& kernels, const ByteProduct& product, const
 }
 
 const ByteKernels* FindByteKernels(Isa isa) {
-  return isa >= Isa::kAvx512Vnni ? Avx512VnniByteKernels() : nullptr;
+#if defined(__x86_64__)
+  if (isa >= Isa::kAvx512Vnni) return Avx512VnniByteKernels();
+#endif
+  return nullptr;
 }
 
 }  // namespace swiftkv

@@ -19,8 +19,7 @@ namespace {
 
 std::vector<const ByteKernels*> RunnableKernels() {
   std::vector<const ByteKernels*> tables = {PortableByteKernels()};
-  if (Runs(HostCpu(), Isa::kAvx512Vnni)) tables.push_back(Avx512VnniByteKernels());
-  std::erase(tables, nullptr);
+  if (const ByteKernels* best = FindByteKernels(BestIsa(HostCpu()))) tables.push_back(best);
   return tables;
 }
 
@@ -284,7 +283,7 @@ TEST(ByteProductsTest, BlocksAreOfTheSizesThatGgmlHas) {
 TEST(ByteProductsTest, AMachineWithoutByteProductsIsLeftToGgml) {
   EXPECT_EQ(FindByteKernels(Isa::kPortable), nullptr);
   EXPECT_EQ(FindByteKernels(Isa::kAvx2), nullptr);
-  EXPECT_EQ(FindByteKernels(Isa::kAmx), Avx512VnniByteKernels());
+  EXPECT_EQ(FindByteKernels(Isa::kAmx), FindByteKernels(Isa::kAvx512Vnni));
 }
 
 }  // namespace

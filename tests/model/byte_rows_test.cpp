@@ -21,8 +21,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 // Every table that this machine runs.
 std::vector<const ByteKernels*> RunnableKernels() {
   std::vector<const ByteKernels*> tables = {PortableByteKernels()};
-  if (Runs(HostCpu(), Isa::kAvx512Vnni)) tables.push_back(Avx512VnniByteKernels());
-  std::erase(tables, nullptr);
+  if (const ByteKernels* best = FindByteKernels(BestIsa(HostCpu()))) tables.push_back(best);
   return tables;
 }
 
