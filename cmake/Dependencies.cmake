@@ -14,4 +14,6 @@ if(SWIFTKV_BUILD_MODEL)
   find_package(spdlog REQUIRED)
   find_package(nlohmann_json REQUIRED)
   find_package(CLI11 REQUIRED)
+  find_package(dnnl REQUIRED)
+
 endif()

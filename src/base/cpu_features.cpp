@@ -81,6 +81,14 @@ CpuFeatures Detect() { return {}; }
 
 }  // namespace
 
+std::uint32_t HostCpuSignature() {
+#if defined(__x86_64__)
+  return Cpuid(1, 0).eax;
+#else
+  return 0;
+#endif
+}
+
 const CpuFeatures& HostCpu() {
   static const CpuFeatures cpu = Detect();
   return cpu;

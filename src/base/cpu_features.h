@@ -37,6 +37,9 @@ struct CpuFeatures {
 // Returns this machine's features, looked up once.
 const CpuFeatures& HostCpu();
 
+// Returns family, model and stepping as CPUID leaf 1 packs them; 0 where there is no such leaf.
+std::uint32_t HostCpuSignature();
+
 // Returns the largest set that `cpu` runs.
 Isa BestIsa(const CpuFeatures& cpu);
 

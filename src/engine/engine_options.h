@@ -64,6 +64,13 @@ void VisitComputing(Visitor&& visit, ModelOptions& options) {
   visit(OptionField{"--precise", "precise", "",
                     "Compute attention in f32 throughout, whatever faster arithmetic the CPU has"},
         options.precise);
+  visit(OptionField{.flags = "--linear",
+                    .key = "linear",
+                    .placeholder = "NAME",
+                    .help = "What multiplies by the weights (auto: the fastest for each weight and "
+                            "number of rows, measured once)",
+                    .choices = LinearBackendNames},
+        options.linear);
   visit(
       OptionField{
           "--no-repack", "repack", "",

@@ -2,22 +2,24 @@
 // Implements the decoder's graph, layer by layer.
 #include "model/decoder_graph.h"
 
+#include <array>
+
 #include "base/check.h"
 #include "model/attention_nodes.h"
 
 namespace swiftkv {
 namespace {
 
-constexpr std::size_t kNodesPerLayer = 48;  // with all options on; views count too
+constexpr std::size_t kNodesPerLayer = 56;  // with all options on; views count too
 constexpr std::size_t kOtherNodes = 32;
 
 class GraphBuilder {
  public:
-  GraphBuilder(const DecoderSpec& spec, const DecoderWeights& weights,
-               const std::vector<LayerHook>& hooks, DecoderGraph* target)
-      : spec_(spec),
-        weights_(weights),
-        hooks_(hooks),
+  GraphBuilder(const GraphParts& parts, DecoderGraph* target)
+      : spec_(parts.spec),
+        weights_(parts.weights),
+        hooks_(parts.hooks),
+        linear_(parts.linear),
         target_(target),
         context_(target->context.get()),
         rows_(target->shape.rows) {}
@@ -35,9 +37,11 @@ class GraphBuilder {
 
   ggml_tensor* Input(const char* name, int size);
   ggml_tensor* Norm(ggml_tensor* x, ggml_tensor* weight);
-  ggml_tensor* Multiply(const Linear& linear, ggml_tensor* x);
+  ggml_tensor* Multiply(const Linear& linear, ggml_tensor* x) { return Multiply({&linear, 1}, x); }
+  ggml_tensor* Multiply(std::span<const Linear> matrices, ggml_tensor* x);
   ggml_tensor* PickOutputs(ggml_tensor* x);
-  Projections Project(std::size_t layer, ggml_tensor* x);
+  bool JoinsProjections(std::size_t layer) const;
+  Projections Project(std::size_t layer, bool joined, ggml_tensor* x);
   ggml_tensor* Rotate(std::size_t layer, ggml_tensor* x, bool in_place);
   ggml_tensor* Attention(std::size_t layer, ggml_tensor* x);
   ggml_tensor* FeedForward(std::size_t layer, ggml_tensor* x);
@@ -46,6 +50,7 @@ class GraphBuilder {
   const DecoderSpec& spec_;
   const DecoderWeights& weights_;
   const std::vector<LayerHook>& hooks_;
+  LinearLayers& linear_;
   DecoderGraph* target_;
   ggml_context* context_;
   std::int64_t rows_;
@@ -90,9 +95,8 @@ ggml_tensor* GraphBuilder::Norm(ggml_tensor* x, ggml_tensor* weight) {
   return ggml_mul(context_, ggml_rms_norm(context_, x, spec_.rms_epsilon), weight);
 }
 
-ggml_tensor* GraphBuilder::Multiply(const Linear& linear, ggml_tensor* x) {
-  ggml_tensor* product = ggml_mul_mat(context_, linear.weight, x);
-  return linear.bias == nullptr ? product : ggml_add(context_, product, linear.bias);
+ggml_tensor* GraphBuilder::Multiply(std::span<const Linear> matrices, ggml_tensor* x) {
+  return linear_.Multiply(context_, matrices, x, &target_->linear_nodes);
 }
 
 // Nothing after the last layer's attention is needed for rows whose logits nobody wants.
@@ -101,18 +105,29 @@ ggml_tensor* GraphBuilder::PickOutputs(ggml_tensor* x) {
   return ggml_get_rows(context_, x, target_->output_rows);
 }
 
-GraphBuilder::Projections GraphBuilder::Project(std::size_t layer, ggml_tensor* x) {
+// One node computes all three where it can. Norms would give keys rows of their own, with another
+// stride than the values', which stores them token by token.
+bool GraphBuilder::JoinsProjections(std::size_t layer) const {
+  const LayerWeights& weights = weights_.layers[layer];
+  if (weights.fused_qkv.weight != nullptr) return true;
+  return !spec_.qk_norm && linear_.CanJoin(std::array{weights.query, weights.key, weights.value},
+                                           static_cast<int>(rows_));
+}
+
+GraphBuilder::Projections GraphBuilder::Project(std::size_t layer, bool joined, ggml_tensor* x) {
   const DecoderLayerSpec& shape = spec_.layers[layer];
   const LayerWeights& weights = weights_.layers[layer];
   const std::int64_t head_dim = spec_.head_dim;
-  if (weights.fused_qkv.weight == nullptr) {
+  if (!joined) {
     const auto project = [&](const Linear& linear, int heads) {
       return ggml_reshape_3d(context_, Multiply(linear, x), head_dim, heads, rows_);
     };
     return {project(weights.query, shape.num_heads), project(weights.key, shape.kv_heads),
             project(weights.value, shape.kv_heads)};
   }
-  ggml_tensor* all = Multiply(weights.fused_qkv, x);
+  ggml_tensor* all = weights.fused_qkv.weight == nullptr
+                         ? Multiply(std::array{weights.query, weights.key, weights.value}, x)
+                         : Multiply(weights.fused_qkv, x);
   const std::size_t head_bytes = static_cast<std::size_t>(head_dim) * sizeof(float);
   const auto part = [&](int first_head, int heads) {
     return ggml_view_3d(context_, all, head_dim, heads, rows_, head_bytes, all->nb[1],
@@ -135,14 +150,14 @@ ggml_tensor* GraphBuilder::Rotate(std::size_t layer, ggml_tensor* x, bool in_pla
 ggml_tensor* GraphBuilder::Attention(std::size_t layer, ggml_tensor* x) {
   const LayerWeights& weights = weights_.layers[layer];
   const LayerHook& hook = hooks_[layer];
-  Projections qkv = Project(layer, Norm(x, weights.attention_norm));
+  const bool joined = JoinsProjections(layer);
+  Projections qkv = Project(layer, joined, Norm(x, weights.attention_norm));
   if (spec_.qk_norm) {
     qkv.query = Norm(qkv.query, weights.query_norm);
     qkv.key = Norm(qkv.key, weights.key_norm);
   }
-  // Keys of a fused projection stay where they are, so that K and V keep one stride.
-  const bool fused = weights.fused_qkv.weight != nullptr;
-  ggml_tensor* key = Rotate(layer, qkv.key, /*in_place=*/fused);
+  // Keys of a joint projection stay where they are, so that K and V keep one stride.
+  ggml_tensor* key = Rotate(layer, qkv.key, /*in_place=*/joined);
   ggml_tensor* stored = StoreNode(context_, key, qkv.value, hook);
   if (IsLast(layer) && target_->shape.outputs == 0) return stored;
   ggml_tensor* query = Rotate(layer, qkv.query, /*in_place=*/false);
@@ -158,11 +173,16 @@ ggml_tensor* GraphBuilder::FeedForward(std::size_t layer, ggml_tensor* x) {
   const LayerWeights& weights = weights_.layers[layer];
   const bool gelu = spec_.activation == Activation::kGelu;
   ggml_tensor* normed = Norm(x, weights.ffn_norm);
-  ggml_tensor* up = Multiply(weights.up, normed);
+  const std::array both = {weights.gate, weights.up};
+  const bool joined =
+      weights.gate.weight == nullptr || linear_.CanJoin(both, static_cast<int>(normed->ne[1]));
   ggml_tensor* hidden = nullptr;
-  if (weights.gate.weight == nullptr) {
+  if (joined) {  // [gate, up] in each row
+    ggml_tensor* up =
+        weights.gate.weight == nullptr ? Multiply(weights.up, normed) : Multiply(both, normed);
     hidden = gelu ? ggml_geglu(context_, up) : ggml_swiglu(context_, up);
   } else {
+    ggml_tensor* up = Multiply(weights.up, normed);
     ggml_tensor* gate = Multiply(weights.gate, normed);
     hidden = gelu ? ggml_geglu_split(context_, gate, up) : ggml_swiglu_split(context_, gate, up);
   }
@@ -183,20 +203,17 @@ ggml_tensor* GraphBuilder::Logits(ggml_tensor* x) {
 
 }  // namespace
 
-std::unique_ptr<DecoderGraph> BuildDecoderGraph(const DecoderSpec& spec,
-                                                const DecoderWeights& weights,
-                                                const std::vector<LayerHook>& hooks,
-                                                const GraphShape& shape) {
+std::unique_ptr<DecoderGraph> BuildDecoderGraph(const GraphParts& parts, const GraphShape& shape) {
   SKV_CHECK(shape.rows > 0 && shape.outputs >= 0 && shape.outputs <= shape.rows);
   auto graph = std::make_unique<DecoderGraph>();
   graph->shape = shape;
-  const std::size_t nodes = spec.layers.size() * kNodesPerLayer + kOtherNodes;
+  const std::size_t nodes = parts.spec.layers.size() * kNodesPerLayer + kOtherNodes;
   graph->context.reset(
       ggml_init({nodes * ggml_tensor_overhead() + ggml_graph_overhead_custom(nodes, false), nullptr,
                  /*no_alloc=*/true}));
   SKV_CHECK(graph->context != nullptr, "no memory for the records of a graph");
   graph->graph = ggml_new_graph_custom(graph->context.get(), nodes, /*grads=*/false);
-  GraphBuilder(spec, weights, hooks, graph.get()).Build();
+  GraphBuilder(parts, graph.get()).Build();
   return graph;
 }
 

@@ -16,6 +16,7 @@
 #include "model/decoder_spec.h"
 #include "model/decoder_weights.h"
 #include "model/forward_step.h"
+#include "model/linear_layers.h"
 
 namespace swiftkv {
 
@@ -42,13 +43,19 @@ struct DecoderGraph {
   ggml_tensor* output_rows = nullptr;  // [outputs] i32, null where outputs is 0 or rows
   ggml_tensor* logits = nullptr;       // [outputs, vocab_size] f32, null without outputs
   ggml_cplan plan = {};                // filled by the caller
+  LinearNodes linear_nodes;            // userdata of products that are not ggml's
 };
 
-// Returns the graph with its tensors not yet allocated. `hooks` holds one entry per layer and must
-// outlive the graph. Without outputs it ends where the last layer's K/V are stored.
-std::unique_ptr<DecoderGraph> BuildDecoderGraph(const DecoderSpec& spec,
-                                                const DecoderWeights& weights,
-                                                const std::vector<LayerHook>& hooks,
-                                                const GraphShape& shape);
+// What graphs are made of; outlives them.
+struct GraphParts {
+  const DecoderSpec& spec;
+  const DecoderWeights& weights;
+  const std::vector<LayerHook>& hooks;  // one per layer
+  LinearLayers& linear;
+};
+
+// Returns the graph with its tensors not yet allocated. Without outputs it ends where the last
+// layer's K/V are stored.
+std::unique_ptr<DecoderGraph> BuildDecoderGraph(const GraphParts& parts, const GraphShape& shape);
 
 }  // namespace swiftkv

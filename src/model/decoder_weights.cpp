@@ -87,6 +87,22 @@ std::vector<WeightSlot> ListWeights(const DecoderSpec& spec, DecoderWeights* wei
   return slots.Take();
 }
 
+std::vector<const ggml_tensor*> ListMatrices(const DecoderWeights& weights) {
+  std::vector<const ggml_tensor*> matrices;
+  const auto add = [&](const Linear& linear) {
+    if (linear.weight != nullptr) matrices.push_back(linear.weight);
+  };
+  for (const LayerWeights& layer : weights.layers) {
+    for (const Linear* linear :
+         {&layer.query, &layer.key, &layer.value, &layer.fused_qkv, &layer.attention_output,
+          &layer.gate, &layer.up, &layer.down}) {
+      add(*linear);
+    }
+  }
+  add(weights.output);
+  return matrices;
+}
+
 bool IsIgnorableTensor(const std::string& name) {
   // LongRoPE carries two tables of which a context needs one; old converters wrote rope's
   // frequencies out, which are computed here.

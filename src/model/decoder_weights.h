@@ -65,6 +65,9 @@ struct WeightSlot {
 // `weights->layers`. Biases are optional for every matrix.
 std::vector<WeightSlot> ListWeights(const DecoderSpec& spec, DecoderWeights* weights);
 
+// Lists the matrices that activations are multiplied by, in the order of use, once loaded.
+std::vector<const ggml_tensor*> ListMatrices(const DecoderWeights& weights);
+
 // Returns whether `name` is a tensor that some writers add and no decoder needs.
 bool IsIgnorableTensor(const std::string& name);
 

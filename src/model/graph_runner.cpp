@@ -21,10 +21,10 @@ bool IsCancelled(void* flag) {
 
 }  // namespace
 
-Result<std::unique_ptr<GraphRunner>> GraphRunner::Create(const Model& model, int threads,
+Result<std::unique_ptr<GraphRunner>> GraphRunner::Create(const GraphParts& parts, int threads,
                                                          int max_rows) {
   ggml_cpu_init();
-  std::unique_ptr<GraphRunner> runner(new GraphRunner(model, threads));
+  std::unique_ptr<GraphRunner> runner(new GraphRunner(parts, threads));
   runner->allocator_.reset(ggml_gallocr_new(ggml_backend_cpu_buffer_type()));
   SKV_ASSIGN_OR_RETURN(DecoderGraph * largest,
                        runner->Prepare({max_rows, std::min(1, max_rows), /*merge=*/true}));
@@ -39,7 +39,8 @@ Result<DecoderGraph*> GraphRunner::Prepare(const GraphShape& shape) {
     std::rotate(found, found + 1, graphs_.end());
     return graphs_.back().get();
   }
-  auto graph = BuildDecoderGraph(model_.spec, model_.weights, model_.hooks, shape);
+  auto graph = BuildDecoderGraph(parts_, shape);
+  SKV_RETURN_IF_ERROR(parts_.linear.status());
   SKV_RETURN_IF_ERROR(Allocate(graph.get()));
   if (graphs_.size() == kMaxGraphs) graphs_.erase(graphs_.begin());
   graphs_.push_back(std::move(graph));

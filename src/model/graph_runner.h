@@ -20,15 +20,9 @@ namespace swiftkv {
 
 class GraphRunner {
  public:
-  // All of them outlive the runner.
-  struct Model {
-    const DecoderSpec& spec;
-    const DecoderWeights& weights;
-    const std::vector<LayerHook>& hooks;
-  };
-
   // Allocates what a graph of `max_rows` rows and one output needs. Errors: ResourceExhausted.
-  static Result<std::unique_ptr<GraphRunner>> Create(const Model& model, int threads, int max_rows);
+  static Result<std::unique_ptr<GraphRunner>> Create(const GraphParts& parts, int threads,
+                                                     int max_rows);
 
   // Returns the graph of this shape, ready for its inputs; valid until the next call. Errors:
   // ResourceExhausted where more memory is needed than there is.
@@ -40,11 +34,11 @@ class GraphRunner {
   std::uint64_t memory_bytes() const;  // activations and ggml's work buffer
 
  private:
-  GraphRunner(const Model& model, int threads) : model_(model), threads_(threads) {}
+  GraphRunner(const GraphParts& parts, int threads) : parts_(parts), threads_(threads) {}
 
   Status Allocate(DecoderGraph* graph);
 
-  Model model_;
+  GraphParts parts_;
   int threads_;
   ggml_gallocr_ptr allocator_;
   std::vector<std::unique_ptr<DecoderGraph>> graphs_;  // most recently used last

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/check.h"
+#include "base/cpu_features.h"
 #include "base/status_macros.h"
 #include "model/architecture.h"
 #include "model/decoder_weights.h"
@@ -15,6 +16,8 @@
 #include "model/forward_step.h"
 #include "model/gguf_file.h"
 #include "model/graph_runner.h"
+#include "model/linear_choice.h"
+#include "model/linear_layers.h"
 #include "model/llama_guard.h"
 #include "model/thread_count.h"
 #include "model/tokenizer_metadata.h"
@@ -54,6 +57,8 @@ struct LanguageModel::State {
   Status Load(const ModelOptions& options, const ProgressCallback& progress);
   Status LoadWeights(const GgufFile& file, const ModelOptions& options,
                      const ProgressCallback& progress);
+  Status ChooseLinear(const ModelOptions& options);
+  void MeasureLinear(const LinearMemo& memo);
   Status PrepareForward();
   Status CheckBatch(const KvCache& cache, const ModelBatch& batch) const;
   void WriteInputs(const ModelBatch& batch, DecoderGraph* graph) const;
@@ -64,11 +69,13 @@ struct LanguageModel::State {
   int max_batch_rows = 0;
   std::string fingerprint;
 
+  LinearChoice linear_choice;
   DecoderWeights weights;  // tensors owned by `store`
   std::unique_ptr<WeightStore> store;
   std::unique_ptr<AttentionBackend> backend;
   std::unique_ptr<ForwardStep> step;
   std::vector<LayerHook> hooks;
+  std::unique_ptr<LinearLayers> linear;
   std::unique_ptr<GraphRunner> runner;
 };
 
@@ -77,17 +84,39 @@ Status LanguageModel::State::LoadWeights(const GgufFile& file, const ModelOption
   const std::vector<WeightSlot> slots = ListWeights(spec, &weights);
   WeightOptions weight_options;
   weight_options.use_extra_buffers = options.use_repacked_weights;
+  weight_options.linear = &linear_choice;
   weight_options.progress = progress;
   SKV_ASSIGN_OR_RETURN(store, WeightStore::Load(file, slots, weight_options));
   return Status::Ok();
+}
+
+Status LanguageModel::State::ChooseLinear(const ModelOptions& options) {
+  if (options.precise && options.linear != kMeasuredLinear && options.linear != "ggml") {
+    return Status::InvalidArgument("precise models compute linear layers by ggml, not: " +
+                                   options.linear);
+  }
+  SKV_ASSIGN_OR_RETURN(linear_choice,
+                       LinearChoice::Create(options.precise ? "ggml" : options.linear));
+  return Status::Ok();
+}
+
+// What was measured holds for equal weights, CPUs and teams.
+void LanguageModel::State::MeasureLinear(const LinearMemo& memo) {
+  const std::vector<const ggml_tensor*> matrices = ListMatrices(weights);
+  const std::string key = fingerprint + "-" + std::to_string(threads) + "-" +
+                          std::to_string(HostCpuSignature()) + "-" + std::to_string(kLinearVersion);
+  if (memo.recall != nullptr && linear_choice.Parse(memo.recall(key), matrices)) return;
+  linear_choice.Measure(matrices, threads);
+  if (memo.keep != nullptr) memo.keep(key, linear_choice.Text());
 }
 
 Status LanguageModel::State::PrepareForward() {
   step = std::make_unique<ForwardStep>(spec, *backend);
   SKV_RETURN_IF_ERROR(step->ReserveScratch(max_batch_rows, context));
   for (int i = 0; i < static_cast<int>(spec.layers.size()); ++i) hooks.push_back({step.get(), i});
-  SKV_ASSIGN_OR_RETURN(runner,
-                       GraphRunner::Create({spec, weights, hooks}, threads, max_batch_rows));
+  linear = std::make_unique<LinearLayers>(linear_choice, threads);
+  SKV_ASSIGN_OR_RETURN(
+      runner, GraphRunner::Create({spec, weights, hooks, *linear}, threads, max_batch_rows));
   return Status::Ok();
 }
 
@@ -101,7 +130,9 @@ Status LanguageModel::State::Load(const ModelOptions& options, const ProgressCal
   threads = options.threads > 0 ? options.threads : AvailableCores();
   max_batch_rows = std::min(options.max_batch_rows, context);
   SKV_ASSIGN_OR_RETURN(fingerprint, ModelFingerprint(*file));
+  SKV_RETURN_IF_ERROR(ChooseLinear(options));
   SKV_RETURN_IF_ERROR(LoadWeights(*file, options, progress));
+  MeasureLinear(options.linear_memo);
   return PrepareForward();
 }
 
@@ -141,7 +172,8 @@ ModelMemory LanguageModel::memory() const {
   ModelMemory memory;
   memory.mapped_weights_bytes = state_->store->mapped_bytes();
   memory.repacked_weights_bytes = state_->store->private_bytes();
-  memory.activation_bytes = state_->runner->memory_bytes() + state_->step->scratch_bytes();
+  memory.activation_bytes = state_->runner->memory_bytes() + state_->step->scratch_bytes() +
+                            state_->linear->scratch_bytes();
   return memory;
 }
 

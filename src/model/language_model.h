@@ -22,6 +22,16 @@
 
 namespace swiftkv {
 
+// Keeps texts by key (letters, digits, - and _) between loads. Either may be empty; a text that
+// does not suit is measured anew.
+struct LinearMemo {
+  std::function<std::string(const std::string& key)> recall;  // "" where there is none
+  std::function<void(const std::string& key, const std::string& text)> keep;
+};
+
+// Returns what ModelOptions::linear accepts, with commas between.
+std::string LinearBackendNames();
+
 struct ModelOptions {
   std::string path;  // a GGUF; of a split model the first shard
   int threads = 0;   // 0: the cores that this process may use
@@ -30,7 +40,11 @@ struct ModelOptions {
   std::string isa = "auto";          // of our own kernels
   bool precise = false;              // attention in f32 throughout
   bool use_repacked_weights = true;  // ggml's extra buffer types: AMX and repack
-  int max_batch_rows = 512;          // most rows of one Forward
+  // The backend of linear layers, or "auto": the fastest for each weight and number of rows, by
+  // measuring at load. Precise models take ggml's.
+  std::string linear = "auto";
+  LinearMemo linear_memo;    // where measured choices are kept; without it every load measures
+  int max_batch_rows = 512;  // most rows of one Forward
 };
 
 // Makes the backend that the options ask for. Errors: InvalidArgument and Unsupported with what is
@@ -41,8 +55,8 @@ Result<std::unique_ptr<AttentionBackend>> MakeAttentionBackend(const ModelOption
 struct ModelMemory {
   std::uint64_t mapped_weights_bytes = 0;    // in the page cache, shared with other processes
   std::uint64_t repacked_weights_bytes = 0;  // private copies in a layout for this CPU
-  std::uint64_t activation_bytes =
-      0;  // graph buffers and attention scratch at max_batch_rows, bounded
+  // graph buffers and the scratch of attention and linear layers at max_batch_rows, bounded
+  std::uint64_t activation_bytes = 0;
 };
 
 // Called with done in [0, 1] while weights load; returning false cancels.

@@ -43,7 +43,7 @@ class WeightStore::Loader {
  public:
   Loader(const GgufFile& file, State* state) : file_(file), state_(*state) {}
 
-  Status Place(std::span<const WeightSlot> slots, bool use_extra_buffers);
+  Status Place(std::span<const WeightSlot> slots, const WeightOptions& options);
   Status MapShards();
   Status CreateTensors();
   Status Fill(const std::function<bool(double)>& progress);
@@ -57,10 +57,10 @@ class WeightStore::Loader {
   std::vector<Placement> placements_;
 };
 
-Status WeightStore::Loader::Place(std::span<const WeightSlot> slots, bool use_extra_buffers) {
+Status WeightStore::Loader::Place(std::span<const WeightSlot> slots, const WeightOptions& options) {
   SKV_RETURN_IF_ERROR(CheckWeights(file_, slots));
   const std::vector<ggml_backend_buffer_type_t> extra =
-      use_extra_buffers ? ExtraBufferTypes() : std::vector<ggml_backend_buffer_type_t>();
+      options.use_extra_buffers ? ExtraBufferTypes() : std::vector<ggml_backend_buffer_type_t>();
   for (const WeightSlot& slot : slots) {
     const GgufTensor* tensor = file_.FindTensor(slot.name);
     if (tensor == nullptr) continue;  // an optional one
@@ -70,7 +70,9 @@ Status WeightStore::Loader::Place(std::span<const WeightSlot> slots, bool use_ex
     const bool as_it_lies = tensor->offset % kMappedAlignment == 0 &&
                             (slot.use != WeightUse::kVector || tensor->type == GGML_TYPE_F32);
     if (!as_it_lies) placement.buffer_type = ggml_backend_cpu_buffer_type();
-    if (slot.use == WeightUse::kMatrix) {
+    const LinearShape shape = {static_cast<ggml_type>(tensor->type), slot.columns, slot.rows};
+    const bool stays = options.linear != nullptr && options.linear->WantsAsItLies(shape);
+    if (slot.use == WeightUse::kMatrix && !stays) {
       const auto found = std::find_if(extra.begin(), extra.end(),
                                       [&](auto type) { return CanMultiplyIn(type, *tensor); });
       if (found != extra.end()) placement.buffer_type = *found;
@@ -201,7 +203,7 @@ Result<std::unique_ptr<WeightStore>> WeightStore::Load(const GgufFile& file,
                                                        const WeightOptions& options) {
   auto state = std::make_unique<State>();
   Loader loader(file, state.get());
-  SKV_RETURN_IF_ERROR(loader.Place(slots, options.use_extra_buffers));
+  SKV_RETURN_IF_ERROR(loader.Place(slots, options));
   SKV_RETURN_IF_ERROR(loader.MapShards());
   SKV_RETURN_IF_ERROR(loader.CreateTensors());
   SKV_RETURN_IF_ERROR(loader.Fill(options.progress));

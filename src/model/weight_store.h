@@ -3,7 +3,8 @@
 // lie, private copies where it wants another layout.
 //
 // Owner: the model. Tensors are read-only after Load. Each matrix asks ggml's extra buffer types
-// (AMX tiles, interleaved rows) first. Mapped pages whose content was copied are given back.
+// (AMX tiles, interleaved rows) first, unless another linear backend wants it as it lies. Mapped
+// pages whose content was copied are given back.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +15,14 @@
 
 #include "model/decoder_weights.h"
 #include "model/gguf_file.h"
+#include "model/linear_choice.h"
 #include "swiftkv/status.h"
 
 namespace swiftkv {
 
 struct WeightOptions {
   bool use_extra_buffers = true;
+  const LinearChoice* linear = nullptr;  // keeps what it wants out of extra buffers; may be null
   // Called with done in [0, 1]; returning false cancels. May be empty.
   std::function<bool(double done)> progress;
 };

@@ -16,6 +16,7 @@
 #include "tools/bench_formats.h"
 #include "tools/bench_pass.h"
 #include "tools/bench_sequences.h"
+#include "tools/linear_store.h"
 #include "tools/model_path.h"
 
 namespace swiftkv {
@@ -79,6 +80,7 @@ Status ModelBench::Load() {
   SKV_ASSIGN_OR_RETURN(path_, ResolveModelPath(options_.model.path, ProcessEnvironment()));
   ModelOptions model = options_.model;
   model.path = path_;
+  model.linear_memo = ProcessLinearMemo();
   SKV_ASSIGN_OR_RETURN(model_, LanguageModel::Load(model, nullptr));
   model_->set_times(&times_);
   const std::vector<int>& depths = options_.depths.values;

@@ -2,16 +2,8 @@
 // Reads and writes calibration files; JSON, for people too.
 #include "tools/calibration_store.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -19,6 +11,7 @@
 
 #include "base/status_macros.h"
 #include "tools/calibration_text.h"
+#include "tools/kept_file.h"
 #include "tools/model_path.h"
 
 namespace swiftkv {
@@ -129,11 +122,6 @@ bool MeasuredAlike(const Calibration& a, const Calibration& b) {
          a.weights == b.weights;
 }
 
-Status CannotKeep(const std::string& path) {
-  return Status::Internal(
-      fmt::format("calibration figures cannot be kept ({}); file: {}", std::strerror(errno), path));
-}
-
 }  // namespace
 
 std::string CalibrationStore::PathOf(const std::string& fingerprint) const {
@@ -142,12 +130,9 @@ std::string CalibrationStore::PathOf(const std::string& fingerprint) const {
 
 Result<Calibration> CalibrationStore::Load(const std::string& fingerprint) const {
   const std::string path = PathOf(fingerprint);
-  std::ifstream file(path, std::ios::binary);
-  if (folder_.empty() || !file) return Status::NotFound("the model was not calibrated");
-  std::string text(kMostBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  const Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const std::optional<std::string> text = ReadFileUpTo(path, kMostBytes + 1);
+  if (folder_.empty() || !text) return Status::NotFound("the model was not calibrated");
+  const Json object = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
   const auto unusable = [&path](const char* reason) {
     return Status::DataLoss(fmt::format("calibration {} is left out: {}", path, reason));
   };
@@ -176,21 +161,10 @@ Status CalibrationStore::Save(const std::string& fingerprint, Calibration calibr
     calibration.rows = older->rows;
     MergeRows(newer, &calibration);
   }
-  std::error_code ignored;  // what fails shows when the file is written
-  std::filesystem::create_directories(folder_, ignored);
-  const std::string path = PathOf(fingerprint);
-  const std::string pattern = path + ".XXXXXX";
-  std::vector<char> name(pattern.c_str(), pattern.c_str() + pattern.size() + 1);
-  const int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
-  if (descriptor < 0) return CannotKeep(path);
-  const std::string text = ToJson(fingerprint, calibration).dump(1) + "\n";
-  const bool written =
-      ::write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  const bool closed = ::close(descriptor) == 0;
-  if (written && closed && std::rename(name.data(), path.c_str()) == 0) return Status::Ok();
-  const Status failed = CannotKeep(path);
-  ::unlink(name.data());
-  return failed;
+  const Status kept =
+      ReplaceFile(PathOf(fingerprint), ToJson(fingerprint, calibration).dump(1) + "\n");
+  if (kept.ok()) return kept;
+  return Status(kept.code(), "the calibration " + kept.message());
 }
 
 CalibrationStore ProcessCalibrationStore() {

@@ -9,6 +9,7 @@
 #include "base/byte_size.h"
 #include "base/process_memory.h"
 #include "base/status_macros.h"
+#include "tools/linear_store.h"
 #include "tools/model_path.h"
 
 namespace swiftkv {
@@ -39,6 +40,7 @@ Result<ModelStack> LoadModelStack(const RunOptions& options, const ProgressCallb
   SKV_ASSIGN_OR_RETURN(stack.path, ResolveModelPath(options.model.path, ProcessEnvironment()));
   ModelOptions model_options = options.model;
   model_options.path = stack.path;
+  model_options.linear_memo = ProcessLinearMemo();
   SKV_ASSIGN_OR_RETURN(stack.model, LanguageModel::Load(model_options, progress));
   SKV_ASSIGN_OR_RETURN(stack.vocabulary, Vocabulary::Load(stack.path));
   SKV_RETURN_IF_ERROR(ValidateSamplerOptions(options.sampling, stack.vocabulary->size()));

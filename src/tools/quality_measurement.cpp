@@ -18,6 +18,7 @@
 #include "model/thread_count.h"
 #include "model/vocabulary.h"
 #include "swiftkv/attention.h"
+#include "tools/linear_store.h"
 
 namespace swiftkv {
 namespace {
@@ -144,6 +145,7 @@ Result<Measurement> MeasureQuality(const MeasurementTask& task, const StageCallb
 
   ModelOptions options = task.model;
   options.path = weights.path;
+  options.linear_memo = ProcessLinearMemo();
   SKV_ASSIGN_OR_RETURN(const std::unique_ptr<LanguageModel> model,
                        LanguageModel::Load(options, at("loading")));
   weights.rewritten.reset();  // the model's mapping keeps the file's bytes

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "model/linear_backend.h"
 #include "support/conformance_bounds.h"
 #include "support/llama_oracle.h"
 #include "support/paged_model.h"
@@ -60,8 +61,10 @@ class LogitsTest : public testing::TestWithParam<std::tuple<TinyModel, std::stri
     return judged;
   }
 
-  std::unique_ptr<PagedModel> Open(const std::string& backend = "cpu") {
+  std::unique_ptr<PagedModel> Open(const std::string& backend = "cpu",
+                                   const std::string& linear = "ggml") {
     PagedModelOptions options;
+    options.linear = linear;
     options.format = Format();
     options.context = Model().open_context;
     options.attention_backend = backend;
@@ -98,6 +101,21 @@ TEST_P(LogitsTest, TheReferenceBackendStaysWithinTheBound) {
   const Result<Logits> ours = AppendInChunks(paged.get(), judged.tokens, 50);
   ASSERT_TRUE(ours.ok()) << ours.status().message();
   ExpectLogitsNear(judged.oracle, *ours, Bound(), "reference");
+}
+
+TEST_P(LogitsTest, EveryLinearBackendStaysWithinTheBound) {
+  const JudgedModel& judged = Judged();
+  for (const LinearBackendRow& backend : AllLinearBackends()) {
+    const auto paged = Open("cpu", backend.name);
+    ASSERT_NE(paged, nullptr);
+    for (const int chunk : {kPositions, 1, 3, 20}) {
+      ASSERT_TRUE(paged->Clear().ok());
+      const Result<Logits> ours = AppendInChunks(paged.get(), judged.tokens, chunk);
+      ASSERT_TRUE(ours.ok()) << ours.status().message();
+      ExpectLogitsNear(judged.oracle, *ours, Bound(),
+                       std::string(backend.name) + ", chunk " + std::to_string(chunk));
+    }
+  }
 }
 
 // A prefill, a decode and a chunk in the middle of a prompt share a step; nobody may notice the

@@ -26,6 +26,7 @@ struct PagedModelOptions {
   int max_chunk = 512;  // rows of one forward pass
   std::string attention_backend = "cpu";
   std::string isa = "auto";
+  std::string linear = "ggml";
   bool repacked_weights = true;
   std::uint64_t cache_bytes = std::uint64_t{256} << 20U;
 };

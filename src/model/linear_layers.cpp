@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Implements the nodes of linear layers.
+#include "model/linear_layers.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/check.h"
+
+namespace swiftkv {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+// Up to as many rows each thread prepares all of them for itself, which takes less time than
+// waiting for the others.
+constexpr int kRowsPreparedByEach = 4;
+
+std::size_t RoundUp(std::size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+std::byte* Aligned(void* data) {
+  return reinterpret_cast<std::byte*>(RoundUp(reinterpret_cast<std::size_t>(data)));
+}
+
+LinearInputs InputsOf(const LinearNode& node, const ggml_tensor& x) {
+  LinearInputs inputs;
+  inputs.floats = static_cast<const float*>(x.data);
+  inputs.rows = node.rows;
+  inputs.inputs = node.inputs;
+  return inputs;
+}
+
+void ComputePrepare(ggml_tensor* result, int thread, int num_threads, void* userdata) {
+  const LinearNode& node = *static_cast<LinearNode*>(userdata);
+  node.backend->Prepare(InputsOf(node, *result->src[0]), Aligned(result->data), thread,
+                        num_threads);
+}
+
+void AddBias(const float* bias, const LinearPanel& panel, int rows) {
+  float* out = panel.out;
+  for (int row = 0; row < rows; ++row, out += panel.out_stride) {
+    for (std::int64_t o = 0; o < panel.num_outputs; ++o) out[o] += bias[panel.first_output + o];
+  }
+}
+
+// Computes panel `index` of the node's; false past the last one.
+bool ComputePanel(const LinearNode& node, const LinearInputs& inputs, int index,
+                  ggml_tensor* result, std::byte* scratch) {
+  for (const LinearNode::Part& part : node.parts) {
+    const std::int64_t width = part.product->panel_outputs();
+    const auto panels = static_cast<int>((part.outputs + width - 1) / width);
+    if (index >= panels) {
+      index -= panels;
+      continue;
+    }
+    LinearPanel panel;
+    panel.weights = part.weights;
+    panel.first_output = index * width;
+    panel.num_outputs = std::min(width, part.outputs - panel.first_output);
+    panel.out = static_cast<float*>(result->data) + part.first_output + panel.first_output;
+    panel.out_stride = result->ne[0];
+    part.product->Multiply(inputs, panel, scratch);
+    if (part.bias != nullptr) AddBias(part.bias, panel, inputs.rows);
+    return true;
+  }
+  return false;
+}
+
+void ComputeProducts(ggml_tensor* result, int thread, int num_threads, void* userdata) {
+  LinearNode& node = *static_cast<LinearNode*>(userdata);
+  LinearInputs inputs = InputsOf(node, *result->src[0]);
+  std::byte* scratch = node.scratch->of(thread);
+  if (node.prepares) {
+    node.backend->Prepare(inputs, scratch, 0, 1);
+    inputs.prepared = scratch;
+    scratch += RoundUp(node.backend->PreparedBytes(node.rows, node.inputs));
+  } else {
+    inputs.prepared = Aligned(result->src[0]->data);
+  }
+  while (ComputePanel(node, inputs, node.next_panel.fetch_add(1, std::memory_order_relaxed), result,
+                      scratch)) {
+  }
+  // The last to finish leaves the node as it was; ggml's barrier comes before its next use.
+  if (node.finished.fetch_add(1, std::memory_order_acq_rel) + 1 == num_threads) {
+    node.next_panel.store(0, std::memory_order_relaxed);
+    node.finished.store(0, std::memory_order_relaxed);
+  }
+}
+
+std::int64_t OutputsOf(std::span<const Linear> matrices) {
+  std::int64_t outputs = 0;
+  for (const Linear& matrix : matrices) outputs += matrix.weight->ne[1];
+  return outputs;
+}
+
+}  // namespace
+
+void LinearScratch::Free::operator()(std::byte* memory) const { std::free(memory); }
+
+Status LinearScratch::Ensure(std::size_t bytes) {
+  if (bytes <= size_) return Status::Ok();
+  const std::size_t rounded = RoundUp(bytes);
+  size_ = 0;
+  for (auto& buffer : buffers_) {
+    buffer.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded)));
+    if (buffer == nullptr) {
+      return Status::ResourceExhausted(
+          "not enough memory for the scratch of linear layers, in bytes: " +
+          std::to_string(rounded));
+    }
+  }
+  size_ = rounded;
+  return Status::Ok();
+}
+
+bool LinearLayers::CanJoin(std::span<const Linear> matrices, int rows) const {
+  const LinearBackend* backend = BackendOf(matrices.front(), rows);
+  return backend != nullptr && std::all_of(matrices.begin(), matrices.end(), [&](const Linear& m) {
+           return BackendOf(m, rows) == backend;
+         });
+}
+
+ggml_tensor* LinearLayers::Prepared(ggml_context* context, const LinearBackend& backend,
+                                    ggml_tensor* x, LinearNodes* nodes) {
+  if (prepared_of_ == x && prepared_by_ == &backend) return prepared_;
+  auto node = std::make_unique<LinearNode>();
+  node->backend = &backend;
+  node->inputs = x->ne[0];
+  node->rows = static_cast<int>(x->ne[1]);
+  const std::size_t bytes = backend.PreparedBytes(node->rows, node->inputs) + kAlignment;
+  ggml_tensor* sources[] = {x};
+  prepared_ = ggml_custom_4d(context, GGML_TYPE_I8, static_cast<std::int64_t>(bytes), 1, 1, 1,
+                             sources, 1, ComputePrepare, GGML_N_TASKS_MAX, node.get());
+  prepared_of_ = x;
+  prepared_by_ = &backend;
+  nodes->push_back(std::move(node));
+  return prepared_;
+}
+
+ggml_tensor* LinearLayers::Multiply(ggml_context* context, std::span<const Linear> matrices,
+                                    ggml_tensor* x, LinearNodes* nodes) {
+  const auto rows = static_cast<int>(x->ne[1]);
+  const LinearBackend* backend = BackendOf(matrices.front(), rows);
+  auto node = std::make_unique<LinearNode>();
+  std::size_t scratch = 0;
+  const std::int64_t outputs = OutputsOf(matrices);
+  for (std::int64_t first = 0; const Linear& matrix : matrices) {
+    if (backend == nullptr) break;
+    const LinearShape shape = {matrix.weight->type, matrix.weight->ne[0], matrix.weight->ne[1]};
+    LinearNode::Part part;
+    part.product = backend->Make(shape, rows, outputs);
+    if (part.product == nullptr) {
+      backend = nullptr;
+      break;
+    }
+    part.weights = matrix.weight->data;
+    if (matrix.bias != nullptr) part.bias = static_cast<const float*>(matrix.bias->data);
+    part.outputs = shape.outputs;
+    part.first_output = first;
+    first += shape.outputs;
+    scratch = std::max(scratch, part.product->scratch_bytes());
+    node->parts.push_back(std::move(part));
+  }
+  if (backend == nullptr) {
+    SKV_CHECK(matrices.size() == 1, "matrices are joined by one backend");
+    ggml_tensor* product = ggml_mul_mat(context, matrices.front().weight, x);
+    const ggml_tensor* bias = matrices.front().bias;
+    return bias == nullptr ? product : ggml_add(context, product, matrices.front().bias);
+  }
+  node->backend = backend;
+  node->inputs = x->ne[0];
+  node->rows = rows;
+  node->scratch = &scratch_;
+  const std::size_t prepared = RoundUp(backend->PreparedBytes(rows, node->inputs));
+  node->prepares = prepared > 0 && rows <= kRowsPreparedByEach;
+  if (node->prepares) scratch += prepared;
+  if (status_.ok()) status_ = scratch_.Ensure(scratch);
+  ggml_tensor* source = x;
+  if (prepared > 0 && !node->prepares) source = Prepared(context, *backend, x, nodes);
+  ggml_tensor* sources[] = {source};
+  ggml_tensor* product = ggml_custom_4d(context, GGML_TYPE_F32, outputs, rows, 1, 1, sources, 1,
+                                        ComputeProducts, GGML_N_TASKS_MAX, node.get());
+  nodes->push_back(std::move(node));
+  return product;
+}
+
+}  // namespace swiftkv

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds the nodes of a graph that multiply by weights, with the backend that suits the number of
+// rows.
+//
+// Owner: the model; graphs are built on its thread. Nodes of other backends than ggml's run on all
+// threads of ggml's team, which take panels of outputs one by one. Results do not depend on who
+// took which.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ggml.h"
+#include "model/decoder_weights.h"
+#include "model/linear_backend.h"
+#include "model/linear_choice.h"
+#include "swiftkv/status.h"
+
+namespace swiftkv {
+
+// Memory of each thread, as much as the largest product so far asked for.
+class LinearScratch {
+ public:
+  explicit LinearScratch(int threads) : buffers_(static_cast<std::size_t>(threads)) {}
+
+  // Errors: ResourceExhausted.
+  Status Ensure(std::size_t bytes);
+  std::byte* of(int thread) const { return buffers_[static_cast<std::size_t>(thread)].get(); }
+  std::uint64_t bytes() const { return size_ * buffers_.size(); }
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const;
+  };
+  std::vector<std::unique_ptr<std::byte, Free>> buffers_;  // aligned to 64
+  std::size_t size_ = 0;                                   // of each
+};
+
+// What the nodes of a graph find in their userdata; lives as long as the graph.
+struct LinearNode {
+  struct Part {
+    std::unique_ptr<LinearProduct> product;
+    const void* weights = nullptr;
+    const float* bias = nullptr;  // [outputs], or null
+    std::int64_t outputs = 0;
+    std::int64_t first_output = 0;  // in a row of the result
+  };
+
+  const LinearBackend* backend = nullptr;
+  std::vector<Part> parts;
+  std::int64_t inputs = 0;
+  int rows = 0;
+  bool prepares = false;  // each thread prepares all rows for itself
+  const LinearScratch* scratch = nullptr;
+  std::atomic<int> next_panel{0};
+  std::atomic<int> finished{0};
+};
+using LinearNodes = std::vector<std::unique_ptr<LinearNode>>;
+
+class LinearLayers {
+ public:
+  // `choice` outlives the layers.
+  LinearLayers(const LinearChoice& choice, int threads) : choice_(&choice), scratch_(threads) {}
+  // Everything by one backend, which serves it; null: ggml.
+  LinearLayers(const LinearBackend* backend, int threads) : backend_(backend), scratch_(threads) {}
+
+  // Returns x [inputs, rows] times all `matrices`, results side by side: [sum of outputs, rows].
+  // With several matrices only where CanJoin. Errors: ResourceExhausted.
+  ggml_tensor* Multiply(ggml_context* context, std::span<const Linear> matrices, ggml_tensor* x,
+                        LinearNodes* nodes);
+
+  // Whether one node multiplies rows by all of the matrices.
+  bool CanJoin(std::span<const Linear> matrices, int rows) const;
+
+  // After a graph was built. Errors: ResourceExhausted where a node's scratch was not to be had.
+  Status status() const { return status_; }
+  std::uint64_t scratch_bytes() const { return scratch_.bytes(); }
+
+ private:
+  ggml_tensor* Prepared(ggml_context* context, const LinearBackend& backend, ggml_tensor* x,
+                        LinearNodes* nodes);
+
+  const LinearBackend* BackendOf(const Linear& matrix, int rows) const {
+    return choice_ == nullptr ? backend_ : choice_->Find(*matrix.weight, rows);
+  }
+
+  const LinearChoice* choice_ = nullptr;  // null: backend_ for all
+  const LinearBackend* backend_ = nullptr;
+  LinearScratch scratch_;
+  Status status_;
+  // The last rows that were prepared, so that matrices in separate nodes share them.
+  const ggml_tensor* prepared_of_ = nullptr;
+  const LinearBackend* prepared_by_ = nullptr;
+  ggml_tensor* prepared_ = nullptr;
+};
+
+}  // namespace swiftkv

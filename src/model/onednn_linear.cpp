@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Implements linear layers over oneDNN's matmul primitives, made for a team of one.
+#include "model/onednn_linear.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <unordered_map>
+#include <vector>
+
+#include "attention/kept_tiles.h"
+#include "formats/row_conversion.h"
+#include "model/weight_panel.h"
+
+namespace swiftkv {
+namespace {
+
+using dnnl::memory;
+using DataType = memory::data_type;
+
+constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kPanelBytes = 1U << 20;  // about half of a second-level cache
+constexpr std::int64_t kMostPanelOutputs = 128;
+
+std::size_t RoundUp(std::size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// Kernels for one thread: oneDNN looks at the OpenMP team's size when it makes a primitive.
+class OneThread {
+ public:
+  OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~OneThread() { omp_set_num_threads(before_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_;
+};
+
+const dnnl::engine& Engine() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+// out[rows, outputs] = in[rows, inputs] x panel[inputs, outputs], out in f32 and strided.
+struct Kernel {
+  Kernel(DataType type, int rows, std::int64_t inputs, std::int64_t outputs,
+         std::int64_t out_stride)
+      : in({rows, inputs}, type, memory::format_tag::ab),
+        panel({inputs, outputs}, type, memory::format_tag::ab),
+        out({rows, outputs}, DataType::f32, memory::dims{out_stride, 1}) {
+    const OneThread one_thread;
+    dnnl::primitive_attr attributes;
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    const dnnl::matmul::primitive_desc description({in, panel, out}, attributes, Engine());
+    scratchpad = description.scratchpad_desc();
+    matmul = dnnl::matmul(description);
+  }
+
+  void Run(const void* rows, const void* weights, float* results, std::byte* scratch) const {
+    const auto bind = [](const memory::desc& desc, const void* data) {
+      return memory(desc, Engine(), const_cast<void*>(data));
+    };
+    dnnl::stream stream(Engine());
+    matmul.execute(stream, {{DNNL_ARG_SRC, bind(in, rows)},
+                            {DNNL_ARG_WEIGHTS, bind(panel, weights)},
+                            {DNNL_ARG_DST, bind(out, results)},
+                            {DNNL_ARG_SCRATCHPAD, bind(scratchpad, scratch)}});
+  }
+
+  memory::desc in;
+  memory::desc panel;
+  memory::desc out;
+  memory::desc scratchpad;
+  dnnl::matmul matmul;
+};
+
+double SecondsOf(DataType type) {
+  constexpr int kRows = 64;
+  constexpr std::int64_t kInputs = 512;
+  constexpr std::int64_t kOutputs = 64;
+  const Kernel kernel(type, kRows, kInputs, kOutputs, kOutputs);
+  const std::vector<float> rows(kRows * kInputs, 0.0F);  // zeros in either type
+  const std::vector<float> weights(kInputs * kOutputs, 0.0F);
+  std::vector<float> out(kRows * kOutputs);
+  std::vector<std::byte> scratch(kernel.scratchpad.get_size() + kAlignment);
+  double best = 1e9;
+  for (int i = 0; i < 8; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    kernel.Run(rows.data(), weights.data(), out.data(), scratch.data());
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+    best = std::min(best, passed.count());
+  }
+  return best;
+}
+
+// Units for bf16 are 16 times as fast as those for f32 (AMX), twice (AVX-512 BF16) or, on some
+// CPUs, half as fast; where they gain nothing f32 is exact.
+DataType FastestType() {
+  constexpr double kWorthwhile = 1.3;
+  const KeptTiles kept;
+  try {
+    return SecondsOf(DataType::f32) > kWorthwhile * SecondsOf(DataType::bf16) ? DataType::bf16
+                                                                              : DataType::f32;
+  } catch (const dnnl::error&) {
+    return DataType::f32;  // the library has no bf16 here
+  }
+}
+
+class OnednnProduct final : public LinearProduct {
+ public:
+  OnednnProduct(DataType type, const LinearShape& shape, int rows, std::int64_t out_stride)
+      : type_(type), shape_(shape), panel_outputs_(PanelOutputs(type, shape)) {
+    whole_ = std::make_unique<Kernel>(type, rows, shape.inputs, panel_outputs_, out_stride);
+    const std::int64_t rest = shape.outputs % panel_outputs_;
+    if (rest > 0) {
+      rest_ = std::make_unique<Kernel>(type, rows, shape.inputs, rest, out_stride);
+    }
+  }
+
+  std::int64_t panel_outputs() const override { return panel_outputs_; }
+
+  std::size_t scratch_bytes() const override {
+    std::size_t scratchpad = whole_->scratchpad.get_size();
+    if (rest_ != nullptr) scratchpad = std::max(scratchpad, rest_->scratchpad.get_size());
+    return PanelBytes() + RoundUp(scratchpad);
+  }
+
+  void Multiply(const LinearInputs& inputs, const LinearPanel& panel,
+                std::byte* scratch) const override {
+    const WeightRows rows = {shape_.type, panel.weights, shape_.inputs, panel.first_output,
+                             panel.num_outputs};
+    const Kernel& kernel = panel.num_outputs == panel_outputs_ ? *whole_ : *rest_;
+    const void* in = inputs.floats;
+    if (type_ == DataType::f32) {
+      UnpackPanel(rows, reinterpret_cast<float*>(scratch));
+    } else {
+      UnpackPanelBf16(rows, reinterpret_cast<std::uint16_t*>(scratch));
+      in = inputs.prepared;
+    }
+    const KeptTiles kept;
+    kernel.Run(in, scratch, panel.out, scratch + PanelBytes());
+  }
+
+ private:
+  static std::int64_t PanelOutputs(DataType type, const LinearShape& shape) {
+    const auto column = static_cast<std::int64_t>(memory::data_type_size(type)) *
+                        std::max<std::int64_t>(1, shape.inputs);
+    const std::int64_t fitting = static_cast<std::int64_t>(kPanelBytes) / column;
+    const std::int64_t wanted =
+        std::clamp(fitting / kPanelLanes * kPanelLanes, 2 * kPanelLanes, kMostPanelOutputs);
+    return std::min(wanted, shape.outputs);
+  }
+
+  std::size_t PanelBytes() const {
+    return RoundUp(static_cast<std::size_t>(panel_outputs_ * shape_.inputs) *
+                   memory::data_type_size(type_));
+  }
+
+  DataType type_;
+  LinearShape shape_;
+  std::int64_t panel_outputs_;
+  std::unique_ptr<Kernel> whole_;
+  std::unique_ptr<Kernel> rest_;  // of the last panel, null where it is whole
+};
+
+class OnednnLinear final : public LinearBackend {
+ public:
+  OnednnLinear() : type_(FastestType()) {}
+
+  bool Serves(const LinearShape& shape) const override {
+    return shape.type == GGML_TYPE_F32 || ggml_get_type_traits(shape.type)->to_float != nullptr;
+  }
+
+  bool ServesFewRows(const LinearShape& /*shape*/) const override { return false; }
+
+  std::size_t PreparedBytes(int rows, std::int64_t inputs) const override {
+    if (type_ == DataType::f32) return 0;
+    return RoundUp(static_cast<std::size_t>(rows) * static_cast<std::size_t>(inputs) *
+                   sizeof(std::uint16_t));
+  }
+
+  void Prepare(const LinearInputs& inputs, std::byte* prepared, int thread,
+               int num_threads) const override {
+    const std::int64_t first = inputs.rows * thread / num_threads;
+    const std::int64_t end = inputs.rows * (thread + 1) / num_threads;
+    const auto at = static_cast<std::size_t>(first * inputs.inputs);
+    HostRowConversion().float_to_bf16(inputs.floats + at,
+                                      reinterpret_cast<std::uint16_t*>(prepared) + at,
+                                      static_cast<std::size_t>((end - first) * inputs.inputs));
+  }
+
+  std::unique_ptr<LinearProduct> Make(const LinearShape& shape, int rows,
+                                      std::int64_t out_stride) const override {
+    try {
+      return std::make_unique<OnednnProduct>(type_, shape, rows, out_stride);
+    } catch (const dnnl::error&) {
+      return nullptr;
+    }
+  }
+
+ private:
+  DataType type_;
+};
+
+}  // namespace
+
+std::unique_ptr<LinearBackend> MakeOnednnLinear() { return std::make_unique<OnednnLinear>(); }
+
+}  // namespace swiftkv

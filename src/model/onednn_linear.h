@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Multiplies by oneDNN's matrix kernels, one panel of unpacked weights after the other.
+//
+// A thread unpacks a panel, [inputs, outputs of the panel], into scratch that stays in its cache
+// and multiplies all rows with it: f32, or bf16 where measuring finds the CPU's bf16 units faster
+// (AMX; AVX-512 BF16 of some). Kernels run on the calling thread alone.
+#pragma once
+
+#include <memory>
+
+#include "model/linear_backend.h"
+
+namespace swiftkv {
+
+std::unique_ptr<LinearBackend> MakeOnednnLinear();
+
+}  // namespace swiftkv
