@@ -18,7 +18,7 @@ set(SWIFTKV_ISA_FLAGS_avx512 ${SWIFTKV_ISA_FLAGS_avx2} -mavx512f -mavx512bw -mav
     -mavx512cd -mprefer-vector-width=512)
 set(SWIFTKV_ISA_FLAGS_avx512vnni ${SWIFTKV_ISA_FLAGS_avx512} -mavx512vnni)
 set(SWIFTKV_ISA_FLAGS_avx512bf16 ${SWIFTKV_ISA_FLAGS_avx512vnni} -mavx512bf16)
-set(SWIFTKV_ISA_FLAGS_avx512fp16 ${SWIFTKV_ISA_FLAGS_avx512bf16} -mavx512fp16)
+set(SWIFTKV_ISA_FLAGS_avx512fp16 ${SWIFTKV_ISA_FLAGS_avx512bf16} -mavx512vbmi -mavx512fp16)
 set(SWIFTKV_ISA_FLAGS_amx ${SWIFTKV_ISA_FLAGS_avx512bf16} -mamx-tile -mamx-int8 -mamx-bf16)
 
 # GCC 12 warns of its own AVX-512 intrinsics, which leave the unused part of a register undefined on

@@ -25,10 +25,17 @@ const AttentionKernels* KernelsFor(Isa isa) {
       return Avx512Kernels();
     case Isa::kAvx512Vnni:
       return Avx512VnniKernels();
+    case Isa::kAvx512Fp16:
+      return Avx512Fp16Kernels();
     case Isa::kAmx:
       return AmxKernels();
   }
   return nullptr;
+}
+
+// What a machine with tiles computes with where the kernel keeps them from the process.
+Isa LargestWithoutTiles() {
+  return Runs(HostCpu(), Isa::kAvx512Fp16) ? Isa::kAvx512Fp16 : Isa::kAvx512Vnni;
 }
 
 const WorkPlan& AsWorkPlan(const AttentionPlan& plan) { return static_cast<const WorkPlan&>(plan); }
@@ -80,7 +87,7 @@ Result<std::unique_ptr<AttentionBackend>> MakeCpuBackend(std::string_view isa) {
   if (parsed == Isa::kAmx) {
     const Status permission = RequestTilePermission();
     if (!permission.ok() && isa != "auto") return permission;
-    if (!permission.ok()) parsed = Isa::kAvx512Vnni;
+    if (!permission.ok()) parsed = LargestWithoutTiles();
   }
   const AttentionKernels* kernels = KernelsFor(parsed);
   if (kernels == nullptr) {

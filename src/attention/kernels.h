@@ -85,10 +85,18 @@ struct ByteQueries {
   std::int32_t* sums;  // [vectors]: sum of 256 high + low over the channels
 };
 
+// Query vectors as f16, for kernels that multiply in it, in two forms: one for the codes of E4M3
+// and one for those of E5M2, which are far larger numbers.
+struct HalfQueries {
+  std::uint16_t* halves;  // [vectors, 2, kMaxHeadDim]: of every four channels 0, 2, 1 and 3
+  float* scales;          // [vectors, 2]
+};
+
 // The query vectors of a tile.
 struct QueryTile {
   const float* rows;  // [vectors, kRowStride]
-  ByteQueries bytes;  // what prepare_queries wrote, where kernels have it
+  ByteQueries bytes;  // these two are what prepare_queries wrote, where kernels have it
+  HalfQueries halves;
   int vectors;
   int head_dim;
 };
@@ -107,8 +115,9 @@ struct TileKernels;  // attention/tile_kernels.h
 struct AttentionKernels {
   const char* isa;  // its name (base/cpu_features.h)
 
-  // Fills `bytes` from rows [vectors, kRowStride]; null where no kernel of the set reads them.
-  void (*prepare_queries)(const float* rows, int vectors, int head_dim, const ByteQueries& bytes);
+  // Fills `bytes` and `halves` from `rows`, as far as kernels of the set read them; null where none
+  // does.
+  void (*prepare_queries)(const QueryTile& queries);
   // scores[v, slot] = dot(queries[v], K[slot]); scores [vectors, 64].
   void (*dot[kNumKernelFormats])(const QueryTile& queries, const BatchPlanes& keys, float* scores);
   void (*weigh[kNumKernelFormats])(const WeightedSum& sum, const BatchPlanes& values);
@@ -139,5 +148,6 @@ const AttentionKernels* PortableKernels();
 const AttentionKernels* Avx2Kernels();    // AVX2, FMA, F16C
 const AttentionKernels* Avx512Kernels();  // AVX-512 F, BW, DQ, VL
 const AttentionKernels* Avx512VnniKernels();
+const AttentionKernels* Avx512Fp16Kernels();
 
 }  // namespace swiftkv

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Multiplies tiles of many query vectors in AMX registers; everything else is as in
-// kernels_avx512vnni.cpp.
+// kernels_avx512fp16.cpp, or in kernels_avx512vnni.cpp where the CPU has no f16 arithmetic.
 //
 // Instructions are written out, with the memory that they read or write: GCC 12's own intrinsics
 // name 8 of the 64 bytes of a configuration and nothing of a tile, so that stores may be dropped.
@@ -14,6 +14,7 @@
 
 #include "attention/tile_configuration.h"
 #include "attention/tile_products.h"
+#include "base/cpu_features.h"
 
 namespace swiftkv {
 namespace {
@@ -137,7 +138,9 @@ AttentionKernels WithTiles(const AttentionKernels& others) {
 }  // namespace
 
 const AttentionKernels* AmxKernels() {
-  static const AttentionKernels kKernels = WithTiles(*Avx512VnniKernels());
+  const bool has_f16 = Runs(HostCpu(), Isa::kAvx512Fp16) && Avx512Fp16Kernels() != nullptr;
+  static const AttentionKernels kKernels =
+      WithTiles(has_f16 ? *Avx512Fp16Kernels() : *Avx512VnniKernels());
   return &kKernels;
 }
 

@@ -84,10 +84,12 @@ inline void StoreLimbs(__m512i integers, std::int8_t* high, std::int8_t* low) {
 }
 
 // AttentionKernels::prepare_queries
-void PrepareQueries(const float* rows, int vectors, int head_dim, const ByteQueries& bytes) {
+void PrepareQueries(const QueryTile& queries) {
+  const ByteQueries& bytes = queries.bytes;
+  const int head_dim = queries.head_dim;
   const __m512i least = _mm512_set1_epi32(-static_cast<int>(kLargestInteger));
-  for (int v = 0; v < vectors; ++v) {
-    const float* row = rows + v * kRowStride;
+  for (int v = 0; v < queries.vectors; ++v) {
+    const float* row = queries.rows + v * kRowStride;
     __m512 highest = _mm512_setzero_ps();
     for (int c = 0; c < head_dim; c += 16) {
       highest = _mm512_max_ps(highest, _mm512_abs_ps(_mm512_loadu_ps(row + c)));

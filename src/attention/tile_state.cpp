@@ -69,7 +69,7 @@ void TurnQueries(const AttentionKernels& kernels, int head_dim, bool rotated, Ti
   if (state->tiled) {
     kernels.tiles->load_queries(state->queries, state->vectors, head_dim, &state->tile_buffers);
   } else if (kernels.prepare_queries != nullptr) {
-    kernels.prepare_queries(state->queries, state->vectors, head_dim, state->byte_queries());
+    kernels.prepare_queries(state->query_tile(head_dim));
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holds what one thread needs to work on one tile, and moves queries in and results out.
 //
-// About 500 KiB, made on the stack of the thread that works, so that no two threads share a line
+// About 600 KiB, made on the stack of the thread that works, so that no two threads share a line
 // and nothing is allocated during a step; only the part that a tile uses is touched. A query vector
 // is a (row, head of the group) pair: vector = row * group + head.
 #pragma once
@@ -33,6 +33,8 @@ struct alignas(64) TileState {
   std::int8_t query_limbs[kMaxTileVectors * 2 * kMaxHeadDim];
   float query_scales[kMaxTileVectors];
   std::int32_t query_sums[kMaxTileVectors];
+  std::uint16_t query_halves[kMaxTileVectors * 2 * kMaxHeadDim];
+  float half_scales[kMaxTileVectors * 2];
   TileBuffers tile_buffers;  // matrix units only
   int vectors;
   TileView view;
@@ -45,8 +47,13 @@ struct alignas(64) TileState {
   // Left uninitialised: Load fills what a tile uses.
   TileState() {}  // NOLINT(modernize-use-equals-default)
 
-  ByteQueries byte_queries() { return {query_limbs, query_scales, query_sums}; }
-  QueryTile query_tile(int head_dim) { return {queries, byte_queries(), vectors, head_dim}; }
+  QueryTile query_tile(int head_dim) {
+    return {.rows = queries,
+            .bytes = {query_limbs, query_scales, query_sums},
+            .halves = {query_halves, half_scales},
+            .vectors = vectors,
+            .head_dim = head_dim};
+  }
 };
 
 // Rows and the kv head whose group of query heads they are taken for.

@@ -11,8 +11,8 @@
 namespace swiftkv {
 namespace {
 
-constexpr std::array<Isa, 5> kIsas = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni,
-                                      Isa::kAmx};
+constexpr std::array<Isa, 6> kIsas = {Isa::kPortable,   Isa::kAvx2,       Isa::kAvx512,
+                                      Isa::kAvx512Vnni, Isa::kAvx512Fp16, Isa::kAmx};
 
 #if defined(__x86_64__)
 
@@ -65,6 +65,7 @@ CpuFeatures Detect() {
   const bool vl = Bit(leaf7.ebx, 31);
   cpu.avx512 = cpu.avx2 && zmm && f && dq && cd && bw && vl;
   cpu.avx512_vnni = cpu.avx512 && Bit(leaf7.ecx, 11);
+  cpu.avx512_vbmi = cpu.avx512 && Bit(leaf7.ecx, 1);
   cpu.avx512_bf16 = cpu.avx512 && Bit(leaf7_1.eax, 5);
   cpu.avx512_fp16 = cpu.avx512 && Bit(leaf7.edx, 23);
   cpu.amx_tile = tiles && Bit(leaf7.edx, 24);
@@ -104,6 +105,8 @@ bool Runs(const CpuFeatures& cpu, Isa isa) {
       return cpu.avx512;
     case Isa::kAvx512Vnni:
       return cpu.avx512_vnni;
+    case Isa::kAvx512Fp16:
+      return cpu.avx512_vnni && cpu.avx512_vbmi && cpu.avx512_bf16 && cpu.avx512_fp16;
     case Isa::kAmx:
       return cpu.avx512_vnni && cpu.avx512_bf16 && cpu.amx_int8 && cpu.amx_bf16;
   }
@@ -136,6 +139,8 @@ const char* IsaName(Isa isa) {
       return "avx512";
     case Isa::kAvx512Vnni:
       return "avx512vnni";
+    case Isa::kAvx512Fp16:
+      return "avx512fp16";
     case Isa::kAmx:
       return "amx";
   }

@@ -18,7 +18,8 @@ enum class Isa : std::uint8_t {
   kAvx2 = 1,        // AVX2, FMA, F16C, BMI1, BMI2
   kAvx512 = 2,      // F, BW, VL, DQ, CD
   kAvx512Vnni = 3,  // and the byte dot products of VNNI
-  kAmx = 4,         // AMX tiles with bf16 and int8, and AVX-512 BF16
+  kAvx512Fp16 = 4,  // and arithmetic in f16, BF16 and the byte permutations of VBMI
+  kAmx = 5,         // AMX tiles with bf16 and int8, AVX-512 BF16, but f16 only where there is such
 };
 
 // A flag is true only where CPU and operating system (saved register state) both support it.
@@ -26,7 +27,8 @@ struct CpuFeatures {
   bool avx2 = false;         // all of Isa::kAvx2
   bool avx_vnni = false;     // VNNI in 256-bit registers without AVX-512
   bool avx512 = false;       // all of Isa::kAvx512
-  bool avx512_vnni = false;  // these three imply avx512
+  bool avx512_vnni = false;  // these four imply avx512
+  bool avx512_vbmi = false;
   bool avx512_bf16 = false;
   bool avx512_fp16 = false;
   bool amx_tile = false;  // the process must still ask the kernel before it touches a tile
@@ -53,7 +55,7 @@ Isa BestF32Isa(const CpuFeatures& cpu);
 // Returns whether `cpu` runs kernels built for `isa`.
 bool Runs(const CpuFeatures& cpu, Isa isa);
 
-// Returns "portable", "avx2", "avx512", "avx512vnni" or "amx".
+// Returns "portable", "avx2", "avx512", "avx512vnni", "avx512fp16" or "amx".
 const char* IsaName(Isa isa);
 
 // Returns the set called `name`; "auto" gives this machine's largest. Errors: InvalidArgument with

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <random>
 #include <vector>
@@ -22,6 +23,9 @@ std::vector<const AttentionKernels*> KernelsOfThisMachine() {
   if (Runs(HostCpu(), Isa::kAvx512) && Avx512Kernels() != nullptr) all.push_back(Avx512Kernels());
   if (Runs(HostCpu(), Isa::kAvx512Vnni) && Avx512VnniKernels() != nullptr) {
     all.push_back(Avx512VnniKernels());
+  }
+  if (Runs(HostCpu(), Isa::kAvx512Fp16) && Avx512Fp16Kernels() != nullptr) {
+    all.push_back(Avx512Fp16Kernels());
   }
   return all;
 }
@@ -167,8 +171,8 @@ TEST(AttentionKernelsTest, OnlyPositionsWithinAVectorsRangeKeepTheirScore) {
 
 TEST(AttentionKernelsTest, AQueryThatIsNoNumberGivesNoScores) {
   constexpr int kDim = 64;
-  constexpr auto kFormat = static_cast<std::size_t>(FormatId::kInt8);
-  alignas(64) std::byte plane[kDim * kPageTokens] = {};
+  alignas(64) std::byte plane[kDim * kPageTokens];
+  std::memset(plane, 0x11, sizeof(plane));
   const std::uint16_t scales[kPageTokens] = {0x3C00, 0x3C00, 0x3C00, 0x3C00};
   BatchPlanes keys = {.now = {}, .ahead = {}, .scales = {}, .pages = 1, .bytes = sizeof(plane)};
   for (int p = 0; p < kBatchPages; ++p) {
@@ -182,13 +186,20 @@ TEST(AttentionKernelsTest, AQueryThatIsNoNumberGivesNoScores) {
       std::int8_t limbs[2 * kMaxHeadDim];
       float scale = 0;
       std::int32_t sum = 0;
-      const ByteQueries bytes = {limbs, &scale, &sum};
-      if (kernels->prepare_queries != nullptr) {
-        kernels->prepare_queries(row.data(), 1, kDim, bytes);
+      std::uint16_t halves[2 * kMaxHeadDim];
+      float half_scales[2] = {};
+      const QueryTile query = {.rows = row.data(),
+                               .bytes = {limbs, &scale, &sum},
+                               .halves = {halves, half_scales},
+                               .vectors = 1,
+                               .head_dim = kDim};
+      if (kernels->prepare_queries != nullptr) kernels->prepare_queries(query);
+      for (const FormatId format : {FormatId::kFp8E4m3, FormatId::kFp8E5m2, FormatId::kInt8}) {
+        float scores[kBatchTokens];
+        kernels->dot[static_cast<std::size_t>(format)](query, keys, scores);
+        EXPECT_FALSE(std::isfinite(scores[0]))
+            << kernels->isa << " format " << static_cast<int>(format) << " " << bad;
       }
-      float scores[kBatchTokens];
-      kernels->dot[kFormat]({row.data(), bytes, 1, kDim}, keys, scores);
-      EXPECT_FALSE(std::isfinite(scores[0])) << kernels->isa << " " << bad;
     }
   }
 }

@@ -34,6 +34,9 @@ TEST(CpuFeaturesTest, TheBestSetIsOneThatTheCpuRunsAndNoLargerOneRuns) {
   EXPECT_EQ(BestIsa(cpu), Isa::kAvx512);
   cpu.avx512_vnni = cpu.avx512_bf16 = cpu.amx_tile = cpu.amx_bf16 = true;
   EXPECT_EQ(BestIsa(cpu), Isa::kAvx512Vnni);
+  cpu.avx512_vbmi = cpu.avx512_fp16 = true;
+  EXPECT_EQ(BestIsa(cpu), Isa::kAvx512Fp16);
+  cpu.avx512_vbmi = cpu.avx512_fp16 = false;
   cpu.amx_int8 = true;
   EXPECT_EQ(BestIsa(cpu), Isa::kAmx);
 }
@@ -56,7 +59,8 @@ TEST(CpuFeaturesTest, AnUnknownNameIsAnsweredWithTheListOfNames) {
   ASSERT_FALSE(parsed.ok());
   EXPECT_EQ(parsed.status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(parsed.status().message(),
-            "an instruction set is one of auto, portable, avx2, avx512, avx512vnni, amx, "
+            "an instruction set is one of auto, portable, avx2, avx512, avx512vnni, avx512fp16, "
+            "amx, "
             "not: sse9");
 }
 

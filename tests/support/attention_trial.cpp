@@ -38,7 +38,8 @@ std::vector<NamedBackend> BackendsUnderTest() {
           MakeAttentionBackend(row.info.name, IsaName(isa));
       if (!made.ok()) continue;
       backends.push_back({row.info.name + std::string("/") + IsaName(isa), std::move(*made),
-                          isa >= Isa::kAvx512Vnni ? kLimbBound : kFloatBound, isa == Isa::kAmx});
+                          isa >= Isa::kAvx512Vnni ? kLimbBound : kFloatBound, isa == Isa::kAmx,
+                          isa >= Isa::kAvx512Fp16 && Runs(HostCpu(), Isa::kAvx512Fp16)});
     }
   }
   backends.push_back(
@@ -47,15 +48,17 @@ std::vector<NamedBackend> BackendsUnderTest() {
 }
 
 float BoundOf(const NamedBackend& tested, const PagedBatchSpec& spec) {
-  if (!tested.tiled) return tested.bound;
+  float bound = tested.bound;
   for (const SequenceSpec& sequence : spec.sequences) {
     for (const RunSpec& run : sequence.runs) {
       for (const std::string& format : {run.key_format, run.value_format}) {
-        if (FindCodec(format).value()->info().bits_per_value < 16) return kTileBound;
+        const bool lossy = FindCodec(format).value()->info().bits_per_value < 16;
+        if (tested.tiled && lossy) bound = std::max(bound, kTileBound);
+        if (tested.halves && format.starts_with("fp8")) bound = std::max(bound, kHalfBound);
       }
     }
   }
-  return tested.bound;
+  return bound;
 }
 
 std::unique_ptr<AttentionBackend> ReferenceBackendUnderTest() {
