@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures SwiftKV beside llama.cpp and OpenVINO GenAI: same model, same machine, in turn.
+"""Measures SwiftKV beside llama.cpp, vLLM and OpenVINO GenAI: same model, same machine, in turn.
 
-Usage: compare_peers.py [--short] [--quality] [options]; --help lists them
+Usage: compare_peers.py [--short] [--phases LIST] [--quality] [options]; --help lists them
 
 Engines take turns, round by round; a figure is the median of its rounds. The first round runs every
 setting of every engine, later ones those that came within a quarter of their engine's best
@@ -23,7 +23,8 @@ import sys
 import build_llama
 import fetch_models
 import peer_quality
-from peer_engines import LlamaCpp, OpenVino, PeerFailed, SwiftKv, Work
+from peer_engines import LlamaCpp, LlamaCppF16, OpenVino, PeerFailed, SwiftKv, Work
+from peer_vllm import Vllm
 from setup_cache import cache_root, say
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -32,8 +33,11 @@ METRICS = {
     "prefill": "prefill of {prefill} behind {tokens:,}",
     "decode": "decode behind {tokens:,}",
     "prompt": "prompt of {tokens:,}",
-    "batch": "decode of {batch} that share {tokens:,}",
+    "shared": "decode of {sharers} that share {tokens:,}",
+    "batch": "decode of {streams} behind {tokens:,} each",
 }
+PHASES = ("depth", "prompt", "shared", "batch")
+LINEAR = {"prompt", "batch"}  # phases that the linear layers decide: where F16 weights and vLLM run
 
 
 def parse_arguments():
@@ -51,12 +55,15 @@ def parse_arguments():
     add("--threads", type=int, default=len(os.sched_getaffinity(0)))
     add("--formats", help="our formats, with commas (default: all; with --short f16,int8)")
     add("--llama", default="all", metavar="SETTING", help="one of llama.cpp's settings")
+    add("--phases", help=f"of {', '.join(PHASES)}, with commas (default: all; with --short depth)")
     add("--depths", help="tokens before what is measured (default: 0,2048,7000)")
-    add("--prompt", type=int, help="tokens of a whole prompt (default: 6500; 0: none)")
-    add("--batch", type=int, help="sequences decoded together (default: 8; 0: none)")
+    add("--prompt", default="512,1900,6500", metavar="LIST", help="tokens of whole prompts")
+    add("--batch", type=int, default=8, help="sequences that share tokens and decode together")
     add("--shared", type=int, default=2048, help="tokens that they share")
+    add("--streams", type=int, default=16, help="sequences, nothing shared, that decode together")
+    add("--context", type=int, default=300, help="tokens of each of them")
     add("--rounds", type=int, help="turns of each engine (default: 3)")
-    add("--skip", default="", metavar="NAMES", help="of swiftkv, llama, openvino")
+    add("--skip", default="", metavar="NAMES", help="of swiftkv, llama, llama_f16, openvino, vllm")
     add(
         "--have-peers",
         action="store_true",
@@ -94,25 +101,38 @@ def machine():
     return f"{processor}, {os.cpu_count()} CPUs, {' '.join(found)}, {gib:.0f} GiB"
 
 
-def make_work(arguments):
+def numbers(text):
+    """Returns the numbers of a list with commas."""
+    return tuple(int(part) for part in text.split(","))
+
+
+def chosen_phases(arguments):
+    """Returns the set of what is measured."""
+    phases = set(
+        (arguments.phases or ("depth" if arguments.short else ",".join(PHASES))).split(",")
+    )
+    unknown = phases - set(PHASES)
+    if unknown:
+        raise PeerFailed(f"--phases takes {', '.join(PHASES)}, not {', '.join(sorted(unknown))}")
+    return phases
+
+
+def make_work(arguments, phases):
     """Returns what is measured, from the flags and the defaults of long and short runs."""
-    short = arguments.short
-    depths = arguments.depths or ("0,2048" if short else "0,2048,7000")
-
-    def chosen(value, long_default, short_default):
-        return value if value is not None else short_default if short else long_default
-
+    depths = arguments.depths or ("0,2048" if arguments.short else "0,2048,7000")
     return Work(
         model=model_path(arguments.model),
         threads=arguments.threads,
-        depths=tuple(int(depth) for depth in depths.split(",")),
-        prompt=chosen(arguments.prompt, 6500, 0),
-        batch=chosen(arguments.batch, 8, 0),
+        depths=numbers(depths) if "depth" in phases else (),
+        prompts=numbers(arguments.prompt) if "prompt" in phases else (),
+        sharers=arguments.batch if "shared" in phases else 0,
         shared=arguments.shared,
+        streams=arguments.streams if "batch" in phases else 0,
+        context=arguments.context,
     )
 
 
-def open_engines(arguments, work):
+def open_engines(arguments, phases, work):
     """Returns the engines that can be measured, and the reasons of the others."""
     peers = peers_folder(arguments.peers)
     formats = arguments.formats or ("f16,int8" if arguments.short else "all")
@@ -120,9 +140,15 @@ def open_engines(arguments, work):
     makers = {
         "swiftkv": (SwiftKv, (arguments.swiftkv, formats)),
         "llama": (LlamaCpp, (peers, llama)),
+        "llama_f16": (LlamaCppF16, (peers, llama)),
         "openvino": (OpenVino, (peers, work.model)),
+        "vllm": (Vllm, (peers, work.model)),
     }
-    skipped = arguments.skip.split(",") + (["openvino"] if arguments.short else [])
+    skipped = set(arguments.skip.split(","))
+    if arguments.short:
+        skipped |= {"openvino", "vllm"}
+    if not phases & LINEAR:
+        skipped |= {"llama_f16", "vllm"}
     engines, failures = [], {}
     for key, (kind, values) in makers.items():
         if key in skipped:
@@ -184,6 +210,8 @@ def measure(engines, work, rounds):
                     comparison.add(engine.name, engine.measure(job, work))
                 except PeerFailed as failure:
                     comparison.failures[f"{engine.name}, {job}"] = str(failure)
+    for engine in engines:
+        engine.close()
     return comparison
 
 
@@ -195,7 +223,9 @@ def table(header, rows):
 
 def heading(column, work):
     """Returns the words for a metric."""
-    return METRICS[column[0]].format(tokens=column[1], prefill=work.prefill, batch=work.batch)
+    return METRICS[column[0]].format(
+        tokens=column[1], prefill=work.prefill, sharers=work.sharers, streams=work.streams
+    )
 
 
 def render(comparison, engines, work, rounds):
@@ -255,13 +285,14 @@ def main():
     arguments = parse_arguments()
     if arguments.have_peers:
         return 0 if (peers_folder(arguments.peers) / "llama-bench").is_file() else 1
-    work = make_work(arguments)
+    phases = chosen_phases(arguments)
+    work = make_work(arguments, phases)
     if arguments.quality:
         programs = peers_folder(arguments.peers)
         text, data = peer_quality.compare(arguments, work, programs, machine())
     else:
         rounds = arguments.rounds or (1 if arguments.short else 3)
-        engines, failures = open_engines(arguments, work)
+        engines, failures = open_engines(arguments, phases, work)
         comparison = measure(engines, work, rounds)
         comparison.failures = {**failures, **comparison.failures}
         text = render(comparison, engines, work, rounds)

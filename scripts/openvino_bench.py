@@ -3,10 +3,10 @@
 """Measures OpenVINO GenAI on a GGUF and prints one JSON object; compare_peers.py runs it with the
 packages' folder in PYTHONPATH.
 
-Usage: openvino_bench.py GGUF THREADS KV_PRECISION PREFILL DECODE DEPTHS PROMPT
+Usage: openvino_bench.py GGUF THREADS KV_PRECISION PREFILL DECODE DEPTHS PROMPTS
 
-KV_PRECISION is f16, u8 or default; DEPTHS has commas between. Every prompt has tokens of its own,
-so that nothing is taken from a cache of prefixes.
+KV_PRECISION is f16, u8 or default; DEPTHS and PROMPTS have commas between and may be empty. Every
+prompt has tokens of its own, so that nothing is taken from a cache of prefixes.
 """
 
 import json
@@ -26,6 +26,11 @@ def tokens(count, salt):
     )
 
 
+def numbers(text):
+    """Returns the numbers of a list with commas."""
+    return [int(part) for part in text.split(",") if part]
+
+
 def generate(pipeline, count, new_tokens, salt):
     """Returns tokens per second of the prompt and of what follows it."""
     config = openvino_genai.GenerationConfig()
@@ -40,18 +45,20 @@ def generate(pipeline, count, new_tokens, salt):
 
 def main():
     """Prints {"version": ..., "figures": [[metric, depth, tokens per second], ...]}."""
-    path, threads, precision, prefill, decode, depths, prompt = sys.argv[1:]
+    path, threads, precision, prefill, decode, depths, prompts = sys.argv[1:]
     properties = {"INFERENCE_NUM_THREADS": int(threads)}
     if precision != "default":
         properties["KV_CACHE_PRECISION"] = getattr(openvino.Type, precision)
     pipeline = openvino_genai.LLMPipeline(path, "CPU", **properties)
     generate(pipeline, 64, 8, salt=1)  # compiles what is compiled at the first use
-    figures = [["prefill", 0, generate(pipeline, int(prefill), 1, salt=2)[0]]]
-    for number, depth in enumerate(int(depth) for depth in depths.split(",")):
+    figures = []
+    if depths:
+        figures.append(["prefill", 0, generate(pipeline, int(prefill), 1, salt=2)[0]])
+    for number, depth in enumerate(numbers(depths)):
         rate = generate(pipeline, max(depth, 16), int(decode) + 1, salt=3 + number)[1]
         figures.append(["decode", depth, rate])
-    if int(prompt) > 0:
-        figures.append(["prompt", int(prompt), generate(pipeline, int(prompt), 1, salt=99)[0]])
+    for number, count in enumerate(numbers(prompts)):
+        figures.append(["prompt", count, generate(pipeline, count, 1, salt=99 + number)[0]])
     print(json.dumps({"version": openvino_genai.__version__, "figures": figures}))
 
 

@@ -3,7 +3,8 @@
 
 An engine has jobs; a job is one or several commands and gives figures: {(setting, metric, tokens):
 tokens per second}. Metrics: `prefill` and `decode` behind so many tokens, `prompt` of so many
-tokens, `batch`: decode of several sequences that share so many tokens, all of them together.
+tokens, `shared`: decode of several sequences that share so many tokens, `batch`: decode of several
+sequences behind so many tokens of their own; the last two count all sequences together.
 """
 
 import dataclasses
@@ -16,15 +17,18 @@ import sys
 from setup_cache import cache_root, fresh_directory, locked, say
 
 OPENVINO = ("openvino-genai==2026.4.1.0", "openvino==2026.4.1", "numpy==2.4.6")
-# Name, type of K, type of V, flash attention. llama.cpp quantises V with flash attention only.
+# Name, type of K, type of V, flash attention, tokens of a step. llama.cpp quantises V with flash
+# attention only.
 LLAMA_SETTINGS = (
-    ("f16, fa off", "f16", "f16", 0),
-    ("f16, fa on", "f16", "f16", 1),
-    ("K q8_0, fa off", "q8_0", "f16", 0),
-    ("K q4_0, fa off", "q4_0", "f16", 0),
-    ("q8_0, fa on", "q8_0", "q8_0", 1),
-    ("q4_0, fa on", "q4_0", "q4_0", 1),
+    ("f16, fa off", "f16", "f16", 0, 512),
+    ("f16, fa on", "f16", "f16", 1, 512),
+    ("f16, fa on, steps of 2048", "f16", "f16", 1, 2048),
+    ("K q8_0, fa off", "q8_0", "f16", 0, 512),
+    ("K q4_0, fa off", "q4_0", "f16", 0, 512),
+    ("q8_0, fa on", "q8_0", "q8_0", 1, 512),
+    ("q4_0, fa on", "q4_0", "q4_0", 1, 512),
 )
+EXACT_CACHE = "f16, fa"  # what the names of settings begin with whose cache loses nothing
 TIMEOUT_SECONDS = 3600  # of one command
 
 
@@ -34,14 +38,16 @@ class PeerFailed(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """What is measured."""
+    """What is measured; an empty tuple or 0 sequences: not that."""
 
     model: pathlib.Path
     threads: int
-    depths: tuple
-    prompt: int  # tokens; 0: none
-    batch: int  # sequences; 0: none
-    shared: int  # tokens that they share
+    depths: tuple = ()
+    prompts: tuple = ()  # tokens of each
+    sharers: int = 0  # sequences
+    shared: int = 2048  # tokens that they share
+    streams: int = 0  # sequences
+    context: int = 300  # tokens of each
     prefill: int = 512
     decode: int = 32
 
@@ -72,7 +78,14 @@ def json_lines(text):
     return [json.loads(line) for line in text.splitlines() if line.lstrip().startswith("{")]
 
 
-class SwiftKv:
+class Engine:
+    """What all engines share."""
+
+    def close(self):
+        """Ends what the engine kept running between its turns."""
+
+
+class SwiftKv(Engine):
     """Our own build; one job measures all formats in turn."""
 
     name = "SwiftKV"
@@ -88,21 +101,25 @@ class SwiftKv:
     def measure(self, _job, work):
         """Returns the figures of every format."""
         figures = {}
-        depths = sorted({*work.depths, *([work.prompt] if work.prompt else [])})
-        for row in self._rows(work, depths, ()):
-            setting, depth = row["format"], row["depth"]
-            if depth in work.depths:
-                figures[setting, "prefill", depth] = row["prefill_tps"]
-                figures[setting, "decode", depth] = row["decode_tps"]
-            if work.prompt and depth == work.prompt:
-                figures[setting, "prompt", depth] = row["prompt_tps"]
-        if work.batch:
-            extra = ("--batch", work.batch, "--shared", work.shared)
+        if work.depths:
+            for row in self._rows(work, work.depths):
+                figures[row["format"], "prefill", row["depth"]] = row["prefill_tps"]
+                figures[row["format"], "decode", row["depth"]] = row["decode_tps"]
+        if work.prompts:
+            brief = dataclasses.replace(work, prefill=1, decode=1)
+            for row in self._rows(brief, work.prompts):
+                figures[row["format"], "prompt", row["depth"]] = row["prompt_tps"]
+        if work.sharers:
+            extra = ("--batch", work.sharers, "--shared", work.shared)
             for row in self._rows(work, [work.shared], extra):
-                figures[row["format"], "batch", work.shared] = row["decode_tps"]
+                figures[row["format"], "shared", work.shared] = row["decode_tps"]
+        if work.streams:
+            brief = dataclasses.replace(work, prefill=1)
+            for row in self._rows(brief, [work.context], ("--batch", work.streams)):
+                figures[row["format"], "batch", work.context] = row["decode_tps"]
         return figures
 
-    def _rows(self, work, depths, extra):
+    def _rows(self, work, depths, extra=()):
         command = [self.program, "bench", "model", "--json", "-m", work.model, "-t", work.threads]
         command += ["--formats", self.formats, "--rounds", 1]
         command += ["--prefill", work.prefill, "--decode", work.decode]
@@ -110,7 +127,7 @@ class SwiftKv:
         return json.loads(run(command))["rows"]
 
 
-class LlamaCpp:
+class LlamaCpp(Engine):
     """llama-bench and llama-batched-bench; one job for each setting."""
 
     name = "llama.cpp"
@@ -126,39 +143,65 @@ class LlamaCpp:
         """Returns the names of the jobs."""
         return tuple(self.settings)
 
+    def weights(self, work):
+        """Returns the file that is measured."""
+        return work.model
+
     def measure(self, job, work):
         """Returns the figures of one setting."""
-        key, value, flash = self.settings[job]
+        key, value, flash, step = self.settings[job]
+        common = ["-m", self.weights(work), "-t", work.threads, "-ctk", key, "-ctv", value]
+        common += ["-ub", step]
         figures = {}
-        common = ["-m", work.model, "-t", work.threads, "-ctk", key, "-ctv", value]
-        depths = ",".join(str(depth) for depth in work.depths)
-        tests = [["-p", work.prefill, "-n", work.decode, "-d", depths]]
-        if work.prompt:
-            tests.append(["-p", work.prompt, "-n", 0])
-        for test in tests:
-            command = [self.programs / "llama-bench", *common, "-fa", flash, "-r", 1, "-o", "jsonl"]
-            for row in json_lines(run(command + test)):
-                self.version = f"build {row['build_number']}"
-                rate, depth = row["avg_ts"], row["n_depth"]
-                if row["n_gen"] > 0:
-                    figures[job, "decode", depth] = rate
-                elif row["n_prompt"] == work.prompt:
-                    figures[job, "prompt", work.prompt] = rate
-                else:
-                    figures[job, "prefill", depth] = rate
-        if work.batch:
-            figures[job, "batch", work.shared] = self._batch(common, flash, work)
+        if work.depths:
+            depths = ",".join(str(depth) for depth in work.depths)
+            test = ["-p", work.prefill, "-n", work.decode, "-d", depths]
+            for row in self._bench(common, flash, test):
+                metric = "decode" if row["n_gen"] > 0 else "prefill"
+                figures[job, metric, row["n_depth"]] = row["avg_ts"]
+        if work.prompts:
+            test = ["-p", ",".join(str(count) for count in work.prompts), "-n", 0]
+            for row in self._bench(common, flash, test):
+                figures[job, "prompt", row["n_prompt"]] = row["avg_ts"]
+        if work.sharers:
+            context = work.shared + work.sharers * work.decode
+            test = ["-npp", work.shared, "-npl", work.sharers, "-pps", "-ntg", work.decode]
+            figures[job, "shared", work.shared] = self._batch(common, flash, context, test)
+        if work.streams:
+            context = work.streams * (work.context + work.decode)
+            test = ["-npp", work.context, "-npl", work.streams, "-ntg", work.decode]
+            figures[job, "batch", work.context] = self._batch(common, flash, context, test)
         return figures
 
-    def _batch(self, common, flash, work):
-        context = work.shared + work.batch * work.decode + 64
-        command = [self.programs / "llama-batched-bench", *common, "-c", context, "-npp"]
-        command += [work.shared, "-ntg", work.decode, "-npl", work.batch, "-pps"]
+    def _bench(self, common, flash, test):
+        command = [self.programs / "llama-bench", *common, "-fa", flash, "-r", 1, "-o", "jsonl"]
+        rows = json_lines(run(command + test))
+        self.version = f"build {rows[0]['build_number']}"
+        return rows
+
+    def _batch(self, common, flash, context, test):
+        command = [self.programs / "llama-batched-bench", *common, "-c", context + 64, *test]
         command += ["-fa", "on" if flash else "off", "--output-format", "jsonl"]
         return json_lines(run(command))[-1]["speed_tg"]
 
 
-class OpenVino:
+class LlamaCppF16(LlamaCpp):
+    """llama.cpp on the same weights rewritten as F16: more bytes, and faster where a step has many
+    rows. Only the cache settings that lose nothing."""
+
+    name = "llama.cpp, F16 weights"
+
+    def __init__(self, programs, settings):
+        super().__init__(programs, settings)
+        exact = {name: row for name, row in self.settings.items() if name.startswith(EXACT_CACHE)}
+        self.settings = exact
+
+    def weights(self, work):
+        """Returns the file that is measured, making it once."""
+        return quantized(self.programs, work.model, "F16")
+
+
+class OpenVino(Engine):
     """OpenVINO GenAI from PyPI on the model requantised to Q4_0, which its GGUF reader takes."""
 
     name = "OpenVINO GenAI"
@@ -177,7 +220,7 @@ class OpenVino:
         script = pathlib.Path(__file__).with_name("openvino_bench.py")
         depths = ",".join(str(depth) for depth in work.depths)
         command = [sys.executable, script, self.model, work.threads, job, work.prefill]
-        command += [work.decode, depths, work.prompt]
+        command += [work.decode, depths, ",".join(str(count) for count in work.prompts)]
         printed = run(command, {"PYTHONPATH": str(self.folder)})
         rows = json_lines(printed)[-1]["figures"]
         return {(job, metric, tokens): rate for metric, tokens, rate in rows}

@@ -1,20 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests the arithmetic of the comparison with peers: medians, best settings, the line of loss."""
 
+import json
 import math
 import pathlib
 import sys
+import tempfile
 import unittest
+import unittest.mock
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 # pylint: disable=wrong-import-position
 import compare_peers
+import peer_engines
 import peer_quality
+import peer_vllm
 from peer_engines import PeerFailed, SwiftKv, Work
 
-WORK = Work(pathlib.Path("m.gguf"), 2, (0, 7000), 6500, 8, 2048)
+WORK = Work(pathlib.Path("m.gguf"), 2, (0, 7000), (512, 6500), 8, 2048)
 
 
 class ComparisonTest(unittest.TestCase):
@@ -64,6 +69,82 @@ class ComparisonTest(unittest.TestCase):
         self.assertIn("| f16 / best of llama.cpp | - | 2.00 (fa off) |", text)
         self.assertIn("did not run: no wheel", text)
         self.assertIn("decode behind 7,000", text)
+
+    def test_phases_choose_what_is_measured(self):
+        arguments = self.parsed("--phases", "prompt,batch", "--prompt", "512,6500")
+        work = compare_peers.make_work(arguments, compare_peers.chosen_phases(arguments))
+        self.assertEqual((work.depths, work.prompts), ((), (512, 6500)))
+        self.assertEqual((work.sharers, work.streams, work.context), (0, 16, 300))
+        with self.assertRaisesRegex(PeerFailed, "decoding"):
+            compare_peers.chosen_phases(self.parsed("--phases", "prompt,decoding"))
+
+    def test_short_runs_measure_depths_only_unless_told(self):
+        self.assertEqual(compare_peers.chosen_phases(self.parsed("--short")), {"depth"})
+        told = self.parsed("--short", "--phases", "batch")
+        self.assertEqual(compare_peers.chosen_phases(told), {"batch"})
+        self.assertEqual(compare_peers.chosen_phases(self.parsed()), set(compare_peers.PHASES))
+
+    def parsed(self, *words):
+        """Returns a command line's arguments."""
+        with unittest.mock.patch.object(sys, "argv", ["compare_peers.py", *words]):
+            return compare_peers.parse_arguments()
+
+
+class EngineTest(unittest.TestCase):
+    """What engines print becomes figures."""
+
+    def test_llama_cpp_is_asked_for_the_phases_that_are_measured(self):
+        commands = []
+
+        def run(command, _environment=None):
+            commands.append([str(part) for part in command])
+            if command[0].name == "llama-bench":
+                rows = [
+                    {"build_number": 7, "n_prompt": count, "n_gen": 0, "avg_ts": count / 2}
+                    for count in (512, 6500)
+                ]
+                return "\n".join(json.dumps(row) for row in rows)
+            return "log\n" + json.dumps({"speed_tg": 40.0})
+
+        work = Work(pathlib.Path("m.gguf"), 2, prompts=(512, 6500), streams=16)
+        with tempfile.TemporaryDirectory() as name:
+            (pathlib.Path(name) / "llama-bench").touch()
+            engine = peer_engines.LlamaCpp(pathlib.Path(name), "all")
+            with unittest.mock.patch.object(peer_engines, "run", run):
+                figures = engine.measure("q8_0, fa on", work)
+        setting = "q8_0, fa on"
+        self.assertEqual(
+            figures,
+            {
+                (setting, "prompt", 512): 256,
+                (setting, "prompt", 6500): 3250,
+                (setting, "batch", 300): 40.0,
+            },
+        )
+        self.assertIn("512,6500", commands[0])
+        self.assertEqual(commands[1][commands[1].index("-npl") + 1], "16")
+        self.assertNotIn("-pps", commands[1])
+
+    def test_vllm_decodes_a_batch_behind_prompts_that_share_nothing(self):
+        asked = []
+
+        class Worker:
+            """Answers as vllm_bench.py does."""
+
+            def ask(self, prompts, new_tokens):
+                """Returns made-up times."""
+                asked.append(prompts)
+                count = len(prompts) * (new_tokens - 1)
+                return {"prompt_seconds": 2.0, "decode_seconds": 4.0, "decode_tokens": count}
+
+        engine = object.__new__(peer_vllm.Vllm)
+        engine.worker, engine.asked = Worker(), 0
+        work = Work(pathlib.Path("m.gguf"), 2, prompts=(512,), streams=16)
+        figures = engine.measure("bf16", work)
+        self.assertEqual(figures, {("bf16", "prompt", 512): 256, ("bf16", "batch", 300): 128})
+        firsts = [tuple(prompt[:4]) for prompts in asked for prompt in prompts]
+        self.assertEqual(len(set(firsts)), 17)
+        self.assertEqual({len(prompt) for prompt in asked[1]}, {300})
 
 
 class QualityTest(unittest.TestCase):
