@@ -30,13 +30,14 @@ struct alignas(64) UnpackedBlock {
 };
 static_assert(sizeof(UnpackedBlock) == 640);
 
-// Some inputs of a strip as they lie in the file.
+// Some inputs of a strip as they lie in the file. As many bytes as are unpacked are prefetched from
+// `soon` into the first cache, and from `later` into the second; either may be null.
 struct PackedStrip {
-  const std::byte* weights;    // the first output's blocks, at the first input wanted
-  std::int64_t row_bytes;      // from an output to the next
-  int blocks;                  // of 32 inputs, in whole blocks of the type
-  const std::byte* ahead;      // to prefetch meanwhile, as many bytes as are unpacked,
-  const std::byte* ahead_end;  // but none from here on
+  const std::byte* weights;  // the first output's blocks, at the first input wanted
+  std::int64_t row_bytes;    // from an output to the next
+  int blocks;                // of 32 inputs, in whole blocks of the type
+  const std::byte* soon;
+  const std::byte* later;
 };
 
 // out[r, o] = the sum over the blocks, added in order to 0 or to what is there. With rows' blocks a

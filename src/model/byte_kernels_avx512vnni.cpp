@@ -225,7 +225,7 @@ void Pack(const float* values, std::int64_t blocks, ByteBlock* to) {
     fours = _mm256_add_epi32(fours, _mm256_shuffle_epi32(fours, 0x4E));
     const int half = _mm_cvtsi128_si32(_mm256_castsi256_si128(fours));
     const int sum = half + _mm_cvtsi128_si32(_mm256_extracti128_si256(fours, 1));
-    to->scale = unordered ? __builtin_nanf("") : max / 127.0F;
+    to->scale = unordered ? __builtin_nanf("") : max * (1.0F / 127.0F);
     to->sum = to->scale * static_cast<float>(sum);
     to->minus_codes = -sum;
     to->minus_half = -half;

@@ -148,7 +148,7 @@ void Pack(const float* values, std::int64_t blocks, ByteBlock* to) {
       to->minus_codes -= code;
       if (i == kByteBlock / 2 - 1) to->minus_half = to->minus_codes;
     }
-    to->scale = unordered ? std::nanf("") : max / 127.0F;
+    to->scale = unordered ? std::nanf("") : max * (1.0F / 127.0F);
     to->sum = to->scale * static_cast<float>(-to->minus_codes);
   }
 }

@@ -38,6 +38,27 @@ Step StepAt(std::int64_t output, std::int64_t last, std::int64_t outputs, int mo
   return {first, strips, static_cast<std::uint32_t>(lanes)};
 }
 
+// The weights of a range as a list of strips in the order in which they are read, the caller's next
+// ones behind them.
+struct StripList {
+  const std::byte* weights;  // the first strip
+  std::int64_t strips;
+  std::int64_t strip_bytes;
+  const std::byte* next;
+  std::int64_t next_bytes;
+
+  // Returns where strip `index` begins; null past the end.
+  const std::byte* At(std::int64_t index) const {
+    if (index < strips) return weights + index * strip_bytes;
+    const std::int64_t offset = (index - strips) * strip_bytes;
+    return next != nullptr && offset < next_bytes ? next + offset : nullptr;
+  }
+};
+
+const std::byte* Offset(const std::byte* start, std::int64_t bytes) {
+  return start == nullptr ? nullptr : start + bytes;
+}
+
 }  // namespace
 
 bool ServesByteProduct(ggml_type type, std::int64_t inputs, std::int64_t outputs) {
@@ -59,12 +80,15 @@ void MultiplyBytes(const ByteKernels& kernels, const ByteProduct& product, const
   SKV_CHECK(ServesByteProduct(product.type, product.inputs, product.outputs));
   SKV_CHECK(rows.inputs == product.inputs);
   const std::int64_t num_rows = range.last_row - range.first_row;
-  if (num_rows <= 0) return;
+  const std::int64_t num_outputs = range.last_output - range.first_output;
+  if (num_rows <= 0 || num_outputs <= 0) return;
   const auto unpack = kernels.unpack[static_cast<int>(format->id)];
   const auto multiply = kernels.multiply[static_cast<int>(format->form)];
   const auto* const weights = static_cast<const std::byte*>(product.weights);
-  const std::byte* const end = weights + range.last_output * product.row_bytes;
   const std::int64_t strip_bytes = kStripOutputs * product.row_bytes;
+  const StripList list = {weights + range.first_output * product.row_bytes,
+                          (num_outputs + kStripOutputs - 1) / kStripOutputs, strip_bytes,
+                          static_cast<const std::byte*>(range.next), range.next_bytes};
   auto* const unpacked = static_cast<UnpackedBlock*>(scratch);
   const auto row_blocks = static_cast<int>(rows.row_blocks());
   const int most_strips = num_rows <= kFewRows ? 1 : kMostStrips;
@@ -72,14 +96,16 @@ void MultiplyBytes(const ByteKernels& kernels, const ByteProduct& product, const
   for (std::int64_t output = range.first_output; output < range.last_output;) {
     const Step step = StepAt(output, range.last_output, product.outputs, most_strips);
     const std::byte* const first = weights + step.first_output * product.row_bytes;
+    const std::int64_t index = (output - range.first_output) / kStripOutputs;
     for (int block = 0; block < row_blocks; block += kByteChunkBlocks) {
       const int blocks = std::min(kByteChunkBlocks, row_blocks - block);
       const std::int64_t offset =
           std::int64_t{block} * kByteBlock / format->block_inputs * format->block_bytes;
       for (int strip = 0; strip < step.strips; ++strip) {
-        const std::byte* const start = first + strip * strip_bytes;
-        const std::byte* const next = start + step.strips * strip_bytes;
-        unpack({start + offset, product.row_bytes, blocks, next + offset * kStripOutputs, end},
+        const std::int64_t soon = index + step.strips + strip;
+        unpack({first + strip * strip_bytes + offset, product.row_bytes, blocks,
+                Offset(list.At(soon), offset * kStripOutputs),
+                Offset(list.At(soon + step.strips), offset * kStripOutputs)},
                unpacked + strip * blocks);
       }
       multiply({.weights = unpacked,

@@ -28,12 +28,15 @@ struct ByteProduct {
 // outputs or more.
 bool ServesByteProduct(ggml_type type, std::int64_t inputs, std::int64_t outputs);
 
-// What one call computes.
+// What one call computes, and the weights that its thread reads after that: they are prefetched
+// while the last outputs are computed, since a start from cold memory costs small matrices much.
 struct ByteRange {
   std::int64_t first_output;
   std::int64_t last_output;  // exclusive
   std::int64_t first_row;
-  std::int64_t last_row;  // exclusive
+  std::int64_t last_row;       // exclusive
+  const void* next = nullptr;  // null where unknown
+  std::int64_t next_bytes = 0;
 };
 
 // Returns the outputs of a thread: contiguous, in whole strips of 16 but for the last, all threads'

@@ -20,7 +20,7 @@ constexpr int kLine = 64;
 class Strip {
  public:
   explicit Strip(const PackedStrip& strip)
-      : stride_(strip.row_bytes), ahead_(strip.ahead), end_(strip.ahead_end) {
+      : stride_(strip.row_bytes), soon_(strip.soon), later_(strip.later) {
     for (int i = 0; i < 4; ++i) fours_[i] = strip.weights + 4 * i * stride_;
   }
 
@@ -49,12 +49,8 @@ class Strip {
 
   template <int kLines>
   [[gnu::always_inline]] void Prefetch() {
-    if (ahead_ >= end_) return;
-#pragma GCC unroll 32
-    for (int i = 0; i < kLines; ++i) {
-      _mm_prefetch(reinterpret_cast<const char*>(ahead_ + i * kLine), _MM_HINT_T0);
-    }
-    ahead_ += kLines * kLine;
+    if (soon_ != nullptr) soon_ = PrefetchFrom<kLines, _MM_HINT_T0>(soon_);
+    if (later_ != nullptr) later_ = PrefetchFrom<kLines, _MM_HINT_T1>(later_);
   }
 
  private:
@@ -65,14 +61,22 @@ class Strip {
     all = _mm512_inserti32x4(all, Load(fours_[2] + offset), 2);
     return _mm512_inserti32x4(all, Load(fours_[3] + offset), 3);
   }
+  template <int kLines, _mm_hint kHint>
+  [[gnu::always_inline]] static const std::byte* PrefetchFrom(const std::byte* p) {
+#pragma GCC unroll 32
+    for (int i = 0; i < kLines; ++i) {
+      _mm_prefetch(reinterpret_cast<const char*>(p + i * kLine), kHint);
+    }
+    return p + kLines * kLine;
+  }
   [[gnu::always_inline]] static __m128i Load(const std::byte* p) {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
   }
 
   const std::byte* fours_[4];  // of outputs 0, 4, 8, 12
   std::int64_t stride_;
-  const std::byte* ahead_;
-  const std::byte* end_;
+  const std::byte* soon_;
+  const std::byte* later_;
 };
 
 [[gnu::always_inline]] inline __m512i LowNibbles(__m512i bytes) {

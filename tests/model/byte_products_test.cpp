@@ -187,6 +187,20 @@ TEST(ByteProductsTest, SplitsOverThreadsGiveTheSameBits) {
   }
 }
 
+TEST(ByteProductsTest, WhatIsReadNextChangesNothing) {
+  const Weights weights(*FindByteFormat(GGML_TYPE_Q4_1), 576, 50);
+  const Weights others(*FindByteFormat(GGML_TYPE_Q4_1), 64, 16);
+  const PackedRows rows(RandomValues(2 * 576, 5), 2, 576);
+  for (const ByteKernels* kernels : RunnableKernels()) {
+    const auto expected = MultiplyAll(*kernels, weights.product(), rows.view);
+    for (const std::int64_t bytes : {0, 1, 100, 640}) {
+      const ByteRange range = {0, 50, 0, 2, others.bytes.data(), bytes};
+      ExpectSameBits(Multiply(*kernels, weights.product(), rows.view, {range}), expected,
+                     kernels->isa);
+    }
+  }
+}
+
 TEST(ByteProductsTest, ARangeWritesItsOwnOutputsAndNoOthers) {
   const ByteFormat& format = *FindByteFormat(GGML_TYPE_Q4_1);
   const Weights weights(format, 64, 45);
