@@ -30,14 +30,22 @@ struct alignas(64) UnpackedBlock {
 };
 static_assert(sizeof(UnpackedBlock) == 640);
 
-// Some inputs of a strip as they lie in the file. As many bytes as are unpacked are prefetched from
-// `soon` into the first cache, and from `later` into the second; either may be null.
+// Lines of 64 bytes to prefetch into the second cache while a kernel works: every line of a run, or
+// every other one, where another kernel prefetches the rest.
+struct AheadLines {
+  const std::byte* first;
+  int lines;   // 0: nothing
+  int stride;  // bytes
+};
+
+// Some inputs of a strip as they lie in the file.
 struct PackedStrip {
   const std::byte* weights;  // the first output's blocks, at the first input wanted
   std::int64_t row_bytes;    // from an output to the next
   int blocks;                // of 32 inputs, in whole blocks of the type
-  const std::byte* soon;
-  const std::byte* later;
+  const std::byte*
+      soon;          // to prefetch into the first cache, as many bytes as are unpacked; or null
+  AheadLines later;  // as many bytes
 };
 
 // out[r, o] = the sum over the blocks, added in order to 0 or to what is there. With rows' blocks a
@@ -57,6 +65,7 @@ struct StripProduct {
   std::int64_t out_stride;  // floats
   std::uint32_t lanes;      // bit o: output o of the strips is written; others are not touched
   bool accumulate;
+  AheadLines later[kMostStrips];
 };
 
 struct ByteKernels {

@@ -131,8 +131,38 @@ template <ByteForm kForm, int kRows, int kStrips>
   }
 }
 
+// Spreads the lines to prefetch over all blocks of all tiles.
+class Prefetcher {
+ public:
+  Prefetcher(const StripProduct& product, std::int64_t tiles) {
+    for (int s = 0; s < product.strips; ++s) {
+      if (product.later[s].lines > 0) runs_[num_runs_++] = product.later[s];
+    }
+    const std::int64_t lines =
+        std::int64_t{runs_[0].lines} + runs_[1].lines;  // of equal length, or none
+    const std::int64_t blocks = tiles * product.blocks;
+    lines_a_block_ = static_cast<int>((lines + blocks - 1) / blocks);
+  }
+
+  [[gnu::always_inline]] void Block() {
+    for (int i = lines_a_block_; i > 0; --i) {
+      AheadLines& run = runs_[at_];
+      _mm_prefetch(reinterpret_cast<const char*>(run.first), _MM_HINT_T1);
+      run.first += run.stride;
+      if (--run.lines == 0 && ++at_ == num_runs_) lines_a_block_ = i = 0;
+    }
+  }
+
+ private:
+  AheadLines runs_[kMostStrips] = {};
+  int num_runs_ = 0;
+  int at_ = 0;
+  int lines_a_block_ = 0;
+};
+
 template <ByteForm kForm, int kRows, int kStrips>
-void MultiplyTile(const StripProduct& product, const ByteBlock* rows, float* out) {
+void MultiplyTile(const StripProduct& product, const ByteBlock* rows, float* out,
+                  Prefetcher& prefetcher) {
   const __m512i zero_shift = _mm512_set1_epi32(product.zero_shift);
   Sums<kRows, kStrips> sums;
   __mmask16 lanes[kStrips];
@@ -152,6 +182,7 @@ void MultiplyTile(const StripProduct& product, const ByteBlock* rows, float* out
     }
   }
   for (int left = product.blocks; left > 0; --left) {
+    prefetcher.Block();
     AddBlock<kForm, kRows, kStrips>(block, zero_shift, sums);
 #pragma GCC unroll 2
     for (int s = 0; s < kStrips; ++s) ++block.weights[s];
@@ -170,13 +201,13 @@ void MultiplyTile(const StripProduct& product, const ByteBlock* rows, float* out
 // Calls MultiplyTile for `rows` in [1, kMost].
 template <ByteForm kForm, int kMost, int kStrips>
 void MultiplySomeRows(const StripProduct& product, std::int64_t rows, const ByteBlock* from,
-                      float* out) {
+                      float* out, Prefetcher& prefetcher) {
   if constexpr (kMost > 1) {
     if (rows < kMost) {
-      return MultiplySomeRows<kForm, kMost - 1, kStrips>(product, rows, from, out);
+      return MultiplySomeRows<kForm, kMost - 1, kStrips>(product, rows, from, out, prefetcher);
     }
   }
-  MultiplyTile<kForm, kMost, kStrips>(product, from, out);
+  MultiplyTile<kForm, kMost, kStrips>(product, from, out, prefetcher);
 }
 
 template <ByteForm kForm, int kStrips>
@@ -184,12 +215,13 @@ void MultiplyStrips(const StripProduct& product) {
   constexpr int kMost = kTileRows[kStrips];
   // Tiles of about equal size: 8 rows are 4 and 4, not 6 and 2.
   const std::int64_t tiles = (product.num_rows + kMost - 1) / kMost;
+  Prefetcher prefetcher(product, tiles);
   for (std::int64_t tile = 0; tile < tiles; ++tile) {
     const std::int64_t first = product.num_rows * tile / tiles;
     const std::int64_t last = product.num_rows * (tile + 1) / tiles;
     MultiplySomeRows<kForm, kMost, kStrips>(product, last - first,
                                             product.rows + first * product.row_blocks,
-                                            product.out + first * product.out_stride);
+                                            product.out + first * product.out_stride, prefetcher);
   }
 }
 

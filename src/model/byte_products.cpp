@@ -14,6 +14,17 @@ namespace {
 // are read side by side, the longer are the runs.
 constexpr std::int64_t kFewRows = 8;
 
+// Memory works evenly when prefetches are spread over unpacking and multiplying, which take equally
+// long with about four rows: up to kUnpackRows unpacking prefetches all lines, beyond kFewRows
+// multiplying does, and between each does one half.
+constexpr std::int64_t kUnpackRows = 2;
+constexpr int kLine = 64;  // bytes
+
+// Blocks of the chunk of inputs that begins when `left` are left. A short chunk pays much for its
+// sums, so that a short rest is not left alone.
+constexpr int kChunkBlocks = 16;
+int ChunkAt(int left) { return left <= kMostChunkBlocks ? left : kChunkBlocks; }
+
 // A step over outputs: strips whose unpacked weights all rows are multiplied with.
 struct Step {
   std::int64_t first_output;  // of the strips; may lie before the outputs wanted
@@ -59,6 +70,20 @@ const std::byte* Offset(const std::byte* start, std::int64_t bytes) {
   return start == nullptr ? nullptr : start + bytes;
 }
 
+// The lines of a run of bytes, null for none, as the two kernels share them with `rows` rows.
+struct SharedLines {
+  AheadLines unpacking;
+  AheadLines multiplying;
+};
+
+SharedLines ShareLines(const std::byte* first, std::int64_t bytes, std::int64_t rows) {
+  if (first == nullptr) return {};
+  const auto lines = static_cast<int>((bytes + kLine - 1) / kLine);
+  if (rows <= kUnpackRows) return {{first, lines, kLine}, {}};
+  if (rows > kFewRows) return {{}, {first, lines, kLine}};
+  return {{first, (lines + 1) / 2, 2 * kLine}, {first + kLine, lines / 2, 2 * kLine}};
+}
+
 }  // namespace
 
 bool ServesByteProduct(ggml_type type, std::int64_t inputs, std::int64_t outputs) {
@@ -97,15 +122,19 @@ void MultiplyBytes(const ByteKernels& kernels, const ByteProduct& product, const
     const Step step = StepAt(output, range.last_output, product.outputs, most_strips);
     const std::byte* const first = weights + step.first_output * product.row_bytes;
     const std::int64_t index = (output - range.first_output) / kStripOutputs;
-    for (int block = 0; block < row_blocks; block += kByteChunkBlocks) {
-      const int blocks = std::min(kByteChunkBlocks, row_blocks - block);
+    for (int block = 0, blocks = 0; block < row_blocks; block += blocks) {
+      blocks = ChunkAt(row_blocks - block);
       const std::int64_t offset =
           std::int64_t{block} * kByteBlock / format->block_inputs * format->block_bytes;
+      const std::int64_t bytes = std::int64_t{blocks} * kByteBlock / format->block_inputs *
+                                 format->block_bytes * kStripOutputs;
+      SharedLines later[kMostStrips] = {};
       for (int strip = 0; strip < step.strips; ++strip) {
         const std::int64_t soon = index + step.strips + strip;
+        later[strip] = ShareLines(Offset(list.At(soon + step.strips), offset * kStripOutputs),
+                                  bytes, num_rows);
         unpack({first + strip * strip_bytes + offset, product.row_bytes, blocks,
-                Offset(list.At(soon), offset * kStripOutputs),
-                Offset(list.At(soon + step.strips), offset * kStripOutputs)},
+                Offset(list.At(soon), offset * kStripOutputs), later[strip].unpacking},
                unpacked + strip * blocks);
       }
       multiply({.weights = unpacked,
@@ -118,7 +147,8 @@ void MultiplyBytes(const ByteKernels& kernels, const ByteProduct& product, const
                 .out = out.values + range.first_row * out.stride + step.first_output,
                 .out_stride = out.stride,
                 .lanes = step.lanes,
-                .accumulate = block > 0});
+                .accumulate = block > 0,
+                .later = {later[0].multiplying, later[1].multiplying}});
     }
     output += std::popcount(step.lanes);
   }

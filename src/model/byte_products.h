@@ -49,10 +49,10 @@ struct ByteOutput {
   std::int64_t stride;  // floats
 };
 
-// Scratch of one thread, 64-byte aligned.
-inline constexpr int kByteChunkBlocks = 16;
+// Scratch of one thread, 64-byte aligned: what lies in the first cache while rows are multiplied.
+inline constexpr int kMostChunkBlocks = 24;
 inline constexpr std::size_t kByteScratchBytes =
-    sizeof(UnpackedBlock) * kMostStrips * kByteChunkBlocks;
+    sizeof(UnpackedBlock) * kMostStrips * kMostChunkBlocks;
 
 // Computes out = rows . weights^T in `range`; an empty range is allowed. The product is one that
 // ServesByteProduct. Each weight is read once, whatever the number of rows.

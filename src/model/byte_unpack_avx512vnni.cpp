@@ -49,8 +49,11 @@ class Strip {
 
   template <int kLines>
   [[gnu::always_inline]] void Prefetch() {
-    if (soon_ != nullptr) soon_ = PrefetchFrom<kLines, _MM_HINT_T0>(soon_);
-    if (later_ != nullptr) later_ = PrefetchFrom<kLines, _MM_HINT_T1>(later_);
+    if (soon_ != nullptr) soon_ = PrefetchFrom<kLines, kLine, _MM_HINT_T0>(soon_);
+    if (later_.lines == 0) return;
+    later_.first = later_.stride == kLine
+                       ? PrefetchFrom<kLines, kLine, _MM_HINT_T1>(later_.first)
+                       : PrefetchFrom<kLines, 2 * kLine, _MM_HINT_T1>(later_.first);
   }
 
  private:
@@ -61,11 +64,12 @@ class Strip {
     all = _mm512_inserti32x4(all, Load(fours_[2] + offset), 2);
     return _mm512_inserti32x4(all, Load(fours_[3] + offset), 3);
   }
-  template <int kLines, _mm_hint kHint>
+  // Prefetches lines of the next kLines, kStride bytes apart, and returns the end of all.
+  template <int kLines, int kStride, _mm_hint kHint>
   [[gnu::always_inline]] static const std::byte* PrefetchFrom(const std::byte* p) {
 #pragma GCC unroll 32
-    for (int i = 0; i < kLines; ++i) {
-      _mm_prefetch(reinterpret_cast<const char*>(p + i * kLine), kHint);
+    for (int offset = 0; offset < kLines * kLine; offset += kStride) {
+      _mm_prefetch(reinterpret_cast<const char*>(p + offset), kHint);
     }
     return p + kLines * kLine;
   }
@@ -76,7 +80,7 @@ class Strip {
   const std::byte* fours_[4];  // of outputs 0, 4, 8, 12
   std::int64_t stride_;
   const std::byte* soon_;
-  const std::byte* later_;
+  AheadLines later_;
 };
 
 [[gnu::always_inline]] inline __m512i LowNibbles(__m512i bytes) {
