@@ -31,8 +31,12 @@ class ByteLinearProduct final : public LinearProduct {
     product.row_bytes = static_cast<std::int64_t>(ggml_row_size(shape_.type, shape_.inputs));
     product.inputs = shape_.inputs;
     product.outputs = shape_.outputs;
-    const ByteRange range = {panel.first_output, panel.first_output + panel.num_outputs, 0,
-                             inputs.rows};
+    const ByteRange range = {.first_output = panel.first_output,
+                             .last_output = panel.first_output + panel.num_outputs,
+                             .first_row = 0,
+                             .last_row = inputs.rows,
+                             .next = panel.next_weights,
+                             .next_bytes = panel.next_bytes};
     // Outputs are counted from the matrix's first.
     const ByteOutput out = {panel.out - panel.first_output, panel.out_stride};
     MultiplyBytes(kernels_, product, ViewByteRows(inputs.prepared, inputs.rows, inputs.inputs),

@@ -14,9 +14,12 @@ namespace {
 // are read side by side, the longer are the runs.
 constexpr std::int64_t kFewRows = 8;
 
-// Memory works evenly when prefetches are spread over unpacking and multiplying, which take equally
-// long with about four rows: up to kUnpackRows unpacking prefetches all lines, beyond kFewRows
-// multiplying does, and between each does one half.
+// Up to kFewRows the strip after this one is fetched into the first cache and the one after that
+// into the second, so that memory never waits; many rows leave time enough to fetch the next strips
+// into the second cache only, where they disturb nothing. Memory works evenly when prefetches are
+// spread over unpacking and multiplying, which take equally long with about four rows: up to
+// kUnpackRows unpacking prefetches all lines, beyond kFewRows multiplying does, and between each
+// does one half.
 constexpr std::int64_t kUnpackRows = 2;
 constexpr int kLine = 64;  // bytes
 
@@ -116,7 +119,8 @@ void MultiplyBytes(const ByteKernels& kernels, const ByteProduct& product, const
                           static_cast<const std::byte*>(range.next), range.next_bytes};
   auto* const unpacked = static_cast<UnpackedBlock*>(scratch);
   const auto row_blocks = static_cast<int>(rows.row_blocks());
-  const int most_strips = num_rows <= kFewRows ? 1 : kMostStrips;
+  const bool few = num_rows <= kFewRows;
+  const int most_strips = few ? 1 : kMostStrips;
 
   for (std::int64_t output = range.first_output; output < range.last_output;) {
     const Step step = StepAt(output, range.last_output, product.outputs, most_strips);
@@ -130,11 +134,12 @@ void MultiplyBytes(const ByteKernels& kernels, const ByteProduct& product, const
                                  format->block_bytes * kStripOutputs;
       SharedLines later[kMostStrips] = {};
       for (int strip = 0; strip < step.strips; ++strip) {
-        const std::int64_t soon = index + step.strips + strip;
-        later[strip] = ShareLines(Offset(list.At(soon + step.strips), offset * kStripOutputs),
-                                  bytes, num_rows);
+        const std::int64_t next = index + step.strips + strip;
+        const std::byte* const soon = few ? list.At(next) : nullptr;
+        const std::byte* const second = list.At(few ? next + 1 : next);
+        later[strip] = ShareLines(Offset(second, offset * kStripOutputs), bytes, num_rows);
         unpack({first + strip * strip_bytes + offset, product.row_bytes, blocks,
-                Offset(list.At(soon), offset * kStripOutputs), later[strip].unpacking},
+                Offset(soon, offset * kStripOutputs), later[strip].unpacking},
                unpacked + strip * blocks);
       }
       multiply({.weights = unpacked,

@@ -46,6 +46,9 @@ struct LinearPanel {
   float* out = nullptr;
   std::int64_t out_stride = 0;
   const std::byte* packed = nullptr;  // what Pack made of these outputs, or null
+  // What the same thread probably multiplies by after that, to prefetch; null where unknown.
+  const std::byte* next_weights = nullptr;
+  std::int64_t next_bytes = 0;
 };
 
 // Multiplies with matrices of one shape and rows of one number. Called by several threads at once.

@@ -44,27 +44,59 @@ void AddBias(const float* bias, const LinearPanel& panel, int rows) {
   }
 }
 
-// Computes panel `index` of the node's; false past the last one.
-bool ComputePanel(const LinearNode& node, const LinearInputs& inputs, int index,
-                  ggml_tensor* result, std::byte* scratch) {
+// Some outputs of a part of a node.
+struct PanelPlace {
+  const LinearNode::Part* part = nullptr;  // null: none
+  std::int64_t first_output = 0;
+  std::int64_t num_outputs = 0;
+
+  const std::byte* weights() const {
+    return static_cast<const std::byte*>(part->weights) + first_output * part->row_bytes;
+  }
+};
+
+// Returns panel `index` of the node's; where it has fewer, of the node that follows, if any.
+PanelPlace PlaceOf(const LinearNode& node, int index) {
+  for (const LinearNode* at = &node; at != nullptr; at = at == &node ? node.following : nullptr) {
+    for (const LinearNode::Part& part : at->parts) {
+      const std::int64_t width = part.product->panel_outputs();
+      const auto panels = static_cast<int>((part.outputs + width - 1) / width);
+      if (index < panels) {
+        const std::int64_t first = index * width;
+        return {&part, first, std::min(width, part.outputs - first)};
+      }
+      index -= panels;
+    }
+  }
+  return {};
+}
+
+int PanelsOf(const LinearNode& node) {
+  int panels = 0;
   for (const LinearNode::Part& part : node.parts) {
     const std::int64_t width = part.product->panel_outputs();
-    const auto panels = static_cast<int>((part.outputs + width - 1) / width);
-    if (index >= panels) {
-      index -= panels;
-      continue;
-    }
-    LinearPanel panel;
-    panel.weights = part.weights;
-    panel.first_output = index * width;
-    panel.num_outputs = std::min(width, part.outputs - panel.first_output);
-    panel.out = static_cast<float*>(result->data) + part.first_output + panel.first_output;
-    panel.out_stride = result->ne[0];
-    part.product->Multiply(inputs, panel, scratch);
-    if (part.bias != nullptr) AddBias(part.bias, panel, inputs.rows);
-    return true;
+    panels += static_cast<int>((part.outputs + width - 1) / width);
   }
-  return false;
+  return panels;
+}
+
+// Computes a panel of a node. `next` is what the thread takes after it if all threads
+// take turns.
+void ComputePanel(const LinearInputs& inputs, const PanelPlace& place, const PanelPlace& next,
+                  ggml_tensor* result, std::byte* scratch) {
+  const LinearNode::Part& part = *place.part;
+  LinearPanel panel;
+  panel.weights = part.weights;
+  panel.first_output = place.first_output;
+  panel.num_outputs = place.num_outputs;
+  panel.out = static_cast<float*>(result->data) + part.first_output + panel.first_output;
+  panel.out_stride = result->ne[0];
+  if (next.part != nullptr) {
+    panel.next_weights = next.weights();
+    panel.next_bytes = next.num_outputs * next.part->row_bytes;
+  }
+  part.product->Multiply(inputs, panel, scratch);
+  if (part.bias != nullptr) AddBias(part.bias, panel, inputs.rows);
 }
 
 void ComputeProducts(ggml_tensor* result, int thread, int num_threads, void* userdata) {
@@ -78,8 +110,11 @@ void ComputeProducts(ggml_tensor* result, int thread, int num_threads, void* use
   } else {
     inputs.prepared = Aligned(result->src[0]->data);
   }
-  while (ComputePanel(node, inputs, node.next_panel.fetch_add(1, std::memory_order_relaxed), result,
-                      scratch)) {
+  const int panels = PanelsOf(node);
+  for (;;) {
+    const int index = node.next_panel.fetch_add(1, std::memory_order_relaxed);
+    if (index >= panels) break;
+    ComputePanel(inputs, PlaceOf(node, index), PlaceOf(node, index + num_threads), result, scratch);
   }
   // The last to finish leaves the node as it was; ggml's barrier comes before its next use.
   if (node.finished.fetch_add(1, std::memory_order_acq_rel) + 1 == num_threads) {
@@ -155,6 +190,7 @@ ggml_tensor* LinearLayers::Multiply(ggml_context* context, std::span<const Linea
       break;
     }
     part.weights = matrix.weight->data;
+    part.row_bytes = static_cast<std::int64_t>(matrix.weight->nb[1]);
     if (matrix.bias != nullptr) part.bias = static_cast<const float*>(matrix.bias->data);
     part.outputs = shape.outputs;
     part.first_output = first;
@@ -181,6 +217,9 @@ ggml_tensor* LinearLayers::Multiply(ggml_context* context, std::span<const Linea
   ggml_tensor* sources[] = {source};
   ggml_tensor* product = ggml_custom_4d(context, GGML_TYPE_F32, outputs, rows, 1, 1, sources, 1,
                                         ComputeProducts, GGML_N_TASKS_MAX, node.get());
+  const auto before = std::find_if(nodes->rbegin(), nodes->rend(),
+                                   [](const auto& other) { return !other->parts.empty(); });
+  if (before != nodes->rend()) (*before)->following = node.get();
   nodes->push_back(std::move(node));
   return product;
 }

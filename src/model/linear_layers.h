@@ -44,6 +44,7 @@ struct LinearNode {
   struct Part {
     std::unique_ptr<LinearProduct> product;
     const void* weights = nullptr;
+    std::int64_t row_bytes = 0;   // of the weights of an output
     const float* bias = nullptr;  // [outputs], or null
     std::int64_t outputs = 0;
     std::int64_t first_output = 0;  // in a row of the result
@@ -55,6 +56,7 @@ struct LinearNode {
   int rows = 0;
   bool prepares = false;  // each thread prepares all rows for itself
   const LinearScratch* scratch = nullptr;
+  const LinearNode* following = nullptr;  // with products, in the same graph; null: the last one
   std::atomic<int> next_panel{0};
   std::atomic<int> finished{0};
 };
