@@ -14,6 +14,10 @@ constexpr std::array<ByteFormat, kNumByteFormats> kFormats = {{
     {ByteFormatId::kQ4_K, GGML_TYPE_Q4_K, ByteForm::kMins, 0, 256, q4_k::kBytes},
     {ByteFormatId::kQ5_K, GGML_TYPE_Q5_K, ByteForm::kMins, 0, 256, q5_k::kBytes},
     {ByteFormatId::kQ6_K, GGML_TYPE_Q6_K, ByteForm::kHalves, 5, 256, q6_k::kBytes},
+    {ByteFormatId::kQ5_0, GGML_TYPE_Q5_0, ByteForm::kZero, 4, 32, q5_0::kBytes},
+    {ByteFormatId::kQ5_1, GGML_TYPE_Q5_1, ByteForm::kMins, 0, 32, q5_1::kBytes},
+    {ByteFormatId::kIq4Nl, GGML_TYPE_IQ4_NL, ByteForm::kZero, 7, 32, q4_0::kBytes},
+    {ByteFormatId::kIq4Xs, GGML_TYPE_IQ4_XS, ByteForm::kZero, 7, 256, iq4_xs::kBytes},
 }};
 
 }  // namespace

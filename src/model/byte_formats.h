@@ -25,8 +25,12 @@ enum class ByteFormatId : std::uint8_t {
   kQ4_K = 3,
   kQ5_K = 4,
   kQ6_K = 5,
+  kQ5_0 = 6,
+  kQ5_1 = 7,
+  kIq4Nl = 8,  // blocks as those of Q4_0
+  kIq4Xs = 9,
 };
-inline constexpr int kNumByteFormats = 6;
+inline constexpr int kNumByteFormats = 10;
 
 struct ByteFormat {
   ByteFormatId id;
@@ -83,6 +87,33 @@ inline constexpr int kScales = 192;  // [16] signed bytes, one for 16 inputs
 inline constexpr int kScale = 208;   // f16
 inline constexpr int kBytes = 210;
 }  // namespace q6_k
+
+// Bit j of the high bits is the fifth bit of input j.
+namespace q5_0 {
+inline constexpr int kScale = 0;  // f16
+inline constexpr int kHigh = 2;   // u32
+inline constexpr int kCodes = 6;  // [16]
+inline constexpr int kBytes = 22;
+}  // namespace q5_0
+namespace q5_1 {
+inline constexpr int kScale = 0;  // f16
+inline constexpr int kMin = 2;    // f16, added
+inline constexpr int kHigh = 4;   // u32
+inline constexpr int kCodes = 8;  // [16]
+inline constexpr int kBytes = 24;
+}  // namespace q5_1
+// The scale of block j of 8 is the f16 times (low | high << 4) - 32, where low is nibble j and high
+// bits 2 j and 2 j + 1 of theirs. Codes of a block lie as those of Q4_0.
+namespace iq4_xs {
+inline constexpr int kScale = 0;  // f16
+inline constexpr int kHigh = 2;   // u16
+inline constexpr int kLow = 4;    // u32
+inline constexpr int kCodes = 8;  // [8][16]
+inline constexpr int kBytes = 136;
+}  // namespace iq4_xs
+// What the codes of IQ4_NL and IQ4_XS stand for, biased by 128.
+inline constexpr std::uint8_t kNonlinearLevels[16] = {1,   24,  45,  63,  79,  93,  106, 118,
+                                                      129, 141, 153, 166, 181, 197, 217, 241};
 
 // Lists the formats in the order of their ids.
 std::span<const ByteFormat> AllByteFormats();

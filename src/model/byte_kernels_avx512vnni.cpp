@@ -268,7 +268,9 @@ constexpr ByteKernels kKernels = {
     .isa = "avx512vnni",
     .pack = Pack,
     .unpack = {avx512vnni::UnpackQ4_0, avx512vnni::UnpackQ4_1, avx512vnni::UnpackQ8_0,
-               avx512vnni::UnpackQ4_K, avx512vnni::UnpackQ5_K, avx512vnni::UnpackQ6_K},
+               avx512vnni::UnpackQ4_K, avx512vnni::UnpackQ5_K, avx512vnni::UnpackQ6_K,
+               avx512vnni::UnpackQ5_0, avx512vnni::UnpackQ5_1, avx512vnni::UnpackIq4Nl,
+               avx512vnni::UnpackIq4Xs},
     .multiply = {Multiply<ByteForm::kMins>, Multiply<ByteForm::kZero>, Multiply<ByteForm::kHalves>},
 };
 

@@ -117,6 +117,47 @@ struct Q6_K {
   }
 };
 
+struct Q5_0 {
+  static void Unpack(const BlockBytes& from, int /*part*/, const Column& to) {
+    for (int i = 0; i < kByteBlock; ++i) {
+      const int low = from.At(q5_0::kCodes + i % 16) >> (i < 16 ? 0 : 4) & 15;
+      to.SetCode(i, low | (from.At(q5_0::kHigh + i / 8) >> i % 8 & 1) << 4);
+    }
+    to.SetFactors(from.HalfAt(q5_0::kScale), 0);
+  }
+};
+
+struct Q5_1 {
+  static void Unpack(const BlockBytes& from, int /*part*/, const Column& to) {
+    for (int i = 0; i < kByteBlock; ++i) {
+      const int low = from.At(q5_1::kCodes + i % 16) >> (i < 16 ? 0 : 4) & 15;
+      to.SetCode(i, low | (from.At(q5_1::kHigh + i / 8) >> i % 8 & 1) << 4);
+    }
+    to.SetFactors(from.HalfAt(q5_1::kScale), -from.HalfAt(q5_1::kMin));
+  }
+};
+
+struct Iq4Nl {
+  static void Unpack(const BlockBytes& from, int /*part*/, const Column& to) {
+    for (int i = 0; i < kByteBlock; ++i) {
+      to.SetCode(i, kNonlinearLevels[from.At(q4_0::kCodes + i % 16) >> (i < 16 ? 0 : 4) & 15]);
+    }
+    to.SetFactors(from.HalfAt(q4_0::kScale), 0);
+  }
+};
+
+struct Iq4Xs {
+  static void Unpack(const BlockBytes& from, int part, const Column& to) {
+    for (int i = 0; i < kByteBlock; ++i) {
+      const int byte = from.At(iq4_xs::kCodes + part * 16 + i % 16);
+      to.SetCode(i, kNonlinearLevels[byte >> (i < 16 ? 0 : 4) & 15]);
+    }
+    const int low = from.At(iq4_xs::kLow + part / 2) >> part % 2 * 4 & 15;
+    const int high = from.At(iq4_xs::kHigh + part / 4) >> part % 4 * 2 & 3;
+    to.SetFactors(from.HalfAt(iq4_xs::kScale) * static_cast<float>((low | high << 4) - 32), 0);
+  }
+};
+
 // ByteKernels::unpack
 template <class Format, int kBlockBytes, int kParts>
 void Unpack(const PackedStrip& strip, UnpackedBlock* to) {
@@ -207,7 +248,9 @@ constexpr ByteKernels kKernels = {
     .pack = Pack,
     .unpack = {Unpack<Q4_0, q4_0::kBytes, 1>, Unpack<Q4_1, q4_1::kBytes, 1>,
                Unpack<Q8_0, q8_0::kBytes, 1>, Unpack<Q4_K, q4_k::kBytes, 8>,
-               Unpack<Q5_K, q5_k::kBytes, 8>, Unpack<Q6_K, q6_k::kBytes, 8>},
+               Unpack<Q5_K, q5_k::kBytes, 8>, Unpack<Q6_K, q6_k::kBytes, 8>,
+               Unpack<Q5_0, q5_0::kBytes, 1>, Unpack<Q5_1, q5_1::kBytes, 1>,
+               Unpack<Iq4Nl, q4_0::kBytes, 1>, Unpack<Iq4Xs, iq4_xs::kBytes, 8>},
     .multiply = {Multiply<ByteForm::kMins>, Multiply<ByteForm::kZero>, Multiply<ByteForm::kHalves>},
 };
 

@@ -12,5 +12,9 @@ void UnpackQ8_0(const PackedStrip& strip, UnpackedBlock* to);
 void UnpackQ4_K(const PackedStrip& strip, UnpackedBlock* to);
 void UnpackQ5_K(const PackedStrip& strip, UnpackedBlock* to);
 void UnpackQ6_K(const PackedStrip& strip, UnpackedBlock* to);
+void UnpackQ5_0(const PackedStrip& strip, UnpackedBlock* to);
+void UnpackQ5_1(const PackedStrip& strip, UnpackedBlock* to);
+void UnpackIq4Nl(const PackedStrip& strip, UnpackedBlock* to);
+void UnpackIq4Xs(const PackedStrip& strip, UnpackedBlock* to);
 
 }  // namespace swiftkv::avx512vnni
