@@ -23,11 +23,13 @@
 #include "ggml-cpu.h"
 #include "ggml.h"
 #include "model/byte_products.h"
+#include "tools/bench_probes.h"
 
 namespace swiftkv {
 namespace {
 
 constexpr int kThreads = 2;
+constexpr std::size_t kLine = 64;  // bytes
 constexpr std::size_t kWeightBytes = 200'000'000;
 constexpr double kPassFlops = 2e10;
 constexpr std::int64_t kSampleOutputs = 16;  // made at random and repeated
@@ -96,20 +98,19 @@ class Products {
   }
 
   // Reads all weights.
-  void Read(ThreadTeam* team) {
+  void Read(const MachineProbes& probes, ThreadTeam* team) {
     std::array<std::uint64_t, kThreads> sums = {};
     team->Run([&](int thread, int num_threads) {
-      const auto words = static_cast<std::size_t>(what_.matrix_bytes()) / sizeof(std::uint64_t);
-      const std::size_t first =
-          words * static_cast<std::size_t>(thread) / static_cast<std::size_t>(num_threads);
-      const std::size_t last =
-          words * static_cast<std::size_t>(thread + 1) / static_cast<std::size_t>(num_threads);
-      std::uint64_t sum = 0;
+      const std::size_t lines = static_cast<std::size_t>(what_.matrix_bytes()) / kLine;
+      const auto at = static_cast<std::size_t>(thread);
+      const std::size_t first = lines * at / static_cast<std::size_t>(num_threads) * kLine;
+      const std::size_t last = lines * (at + 1) / static_cast<std::size_t>(num_threads) * kLine;
       for (const void* weights : weights_) {
-        const auto* const from = static_cast<const std::uint64_t*>(weights);
-        for (std::size_t i = first; i < last; ++i) sum += from[i];
+        // Tensors of ggml are aligned to less than a line, and what is left out does not count.
+        auto address = reinterpret_cast<std::uintptr_t>(weights) + first;
+        address = (address + kLine - 1) / kLine * kLine;
+        sums[at] += probes.read(reinterpret_cast<const std::byte*>(address), last - first - kLine);
       }
-      sums[static_cast<std::size_t>(thread)] = sum;
     });
     benchmark::DoNotOptimize(sums);
   }
@@ -162,6 +163,7 @@ class Products {
 struct Session {
   ThreadTeam team{kThreads};
   const ByteKernels* kernels = FindByteKernels(BestIsa(HostCpu()));
+  MachineProbes probes = BestProbes(HostCpu());
 };
 
 template <typename Run>
@@ -188,7 +190,7 @@ void Measure(benchmark::State& state, const Case& what, Session* session) {
     // ggml's workers spin on for a while after a graph, on our cores.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     packing.push_back(Seconds([&] { products.Pack(*session->kernels, &session->team); }));
-    reading.push_back(Seconds([&] { products.Read(&session->team); }));
+    reading.push_back(Seconds([&] { products.Read(session->probes, &session->team); }));
     ours.push_back(Seconds([&] { products.RunOurs(*session->kernels, &session->team); }));
     ggml.push_back(Seconds([&] { products.RunGgml(); }));
     state.SetIterationTime(ours.back());

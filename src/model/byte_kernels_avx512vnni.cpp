@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packs rows and multiplies unpacked weights with the byte dot products of AVX-512 VNNI.
+// Multiplies unpacked weights with the byte dot products of AVX-512 VNNI.
 //
 // A tile is some rows beside one or two strips: for every four inputs a register of codes a strip,
 // and four codes of each row spread over a register. Its integer sums and its float sums live in
@@ -12,6 +12,7 @@
 
 #include <immintrin.h>
 
+#include "model/byte_pack_avx512vnni.h"
 #include "model/byte_unpack_avx512vnni.h"
 
 namespace swiftkv {
@@ -235,38 +236,9 @@ void Multiply(const StripProduct& product) {
   }
 }
 
-// ByteKernels::pack
-void Pack(const float* values, std::int64_t blocks, ByteBlock* to) {
-  for (std::int64_t b = 0; b < blocks; ++b, values += kByteBlock, ++to) {
-    const __m512 first = _mm512_loadu_ps(values);
-    const __m512 last = _mm512_loadu_ps(values + 16);
-    const bool unordered = _mm512_cmp_ps_mask(first, last, _CMP_UNORD_Q) != 0;
-    const float max =
-        _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(first), _mm512_abs_ps(last)));
-    const __m512 factor = _mm512_set1_ps(max >= kLeastByteInput ? 127.0F / max : 0.0F);
-    const auto codes_of = [factor](__m512 x) {
-      const __m512 scaled = _mm512_mul_ps(x, factor);
-      // What is no number becomes 0: NaN itself, and inf times a factor of 0.
-      return _mm512_cvtepi32_epi8(
-          _mm512_maskz_cvtps_epi32(_mm512_cmp_ps_mask(scaled, scaled, _CMP_ORD_Q), scaled));
-    };
-    const __m256i codes = _mm256_set_m128i(codes_of(last), codes_of(first));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to->codes), codes);
-    __m256i fours = _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(1), codes);
-    fours = _mm256_add_epi32(fours, _mm256_shuffle_epi32(fours, 0xB1));
-    fours = _mm256_add_epi32(fours, _mm256_shuffle_epi32(fours, 0x4E));
-    const int half = _mm_cvtsi128_si32(_mm256_castsi256_si128(fours));
-    const int sum = half + _mm_cvtsi128_si32(_mm256_extracti128_si256(fours, 1));
-    to->scale = unordered ? __builtin_nanf("") : max * (1.0F / 127.0F);
-    to->sum = to->scale * static_cast<float>(sum);
-    to->minus_codes = -sum;
-    to->minus_half = -half;
-  }
-}
-
 constexpr ByteKernels kKernels = {
     .isa = "avx512vnni",
-    .pack = Pack,
+    .pack = avx512vnni::Pack,
     .unpack = {avx512vnni::UnpackQ4_0, avx512vnni::UnpackQ4_1, avx512vnni::UnpackQ8_0,
                avx512vnni::UnpackQ4_K, avx512vnni::UnpackQ5_K, avx512vnni::UnpackQ6_K,
                avx512vnni::UnpackQ5_0, avx512vnni::UnpackQ5_1, avx512vnni::UnpackIq4Nl,

@@ -179,11 +179,11 @@ void Pack(const float* values, std::int64_t blocks, ByteBlock* to) {
       max = std::fmax(max, std::fabs(values[i]));
       unordered = unordered || std::isnan(values[i]);
     }
-    const float factor = max >= kLeastByteInput ? 127.0F / max : 0.0F;
+    const float factor = max >= kLeastByteInput && !unordered ? 127.0F / max : 0.0F;
     to->minus_codes = 0;
     for (int i = 0; i < kByteBlock; ++i) {
       const float scaled = std::nearbyint(values[i] * factor);
-      // What is no number becomes 0: NaN itself, and inf times a factor of 0.
+      // What is no number becomes 0, and so does its whole block: NaN, and inf times a factor of 0.
       const int code = std::isnan(scaled) ? 0 : static_cast<int>(scaled);
       to->codes[i] = static_cast<std::int8_t>(code);
       to->minus_codes -= code;

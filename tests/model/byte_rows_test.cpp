@@ -61,6 +61,28 @@ TEST(ByteRowsTest, CodesTimesTheScaleAreTheNearestToTheInputs) {
   }
 }
 
+TEST(ByteRowsTest, ManyBlocksAreEachPackedAsOneAlone) {
+  constexpr std::int64_t kInputs = 53 * kByteBlock;
+  auto values = RandomRows(kInputs, 1);
+  values[20 * kByteBlock + 3] = kInfinity;
+  for (int i = 0; i < kByteBlock; ++i) values[static_cast<std::size_t>(i)] = 0x1p-130F;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] *= std::ldexp(1.0F, static_cast<int>(i / kByteBlock % 7) * 9 - 30);
+  }
+  for (const ByteKernels* kernels : RunnableKernels()) {
+    const auto blocks = Pack(*kernels, {values.data(), kInputs, 1, kInputs}, 1);
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      const auto from = values.begin() + static_cast<std::ptrdiff_t>(i * kByteBlock);
+      const ByteBlock one = PackOne(*kernels, {from, from + kByteBlock});
+      if (i == 20) {
+        EXPECT_TRUE(std::isinf(blocks[i].scale) && std::isnan(blocks[i].sum)) << kernels->isa;
+      } else {
+        EXPECT_EQ(std::memcmp(&blocks[i], &one, sizeof(one)), 0) << kernels->isa << " " << i;
+      }
+    }
+  }
+}
+
 TEST(ByteRowsTest, SumsAreThoseOfTheCodes) {
   for (const ByteKernels* kernels : RunnableKernels()) {
     const auto values = RandomRows(640, 3);
