@@ -103,21 +103,21 @@ void ComputeScores(const AttentionKernels& kernels, const PageBatch& pages, int 
                     .planes = &pages.keys});
 }
 
-// Adds the weighted values of a batch, likewise.
-void AddValues(const AttentionKernels& kernels, const PageBatch& pages, int head_dim,
-               TileState* state) {
+// Adds the values of a batch, times its weights [vectors, 64], likewise.
+void AddValues(const AttentionKernels& kernels, const PageBatch& pages, const float* weights,
+               int head_dim, TileState* state) {
   const int format = pages.value_format();
   const PageCodec& codec = *pages.run->format.value;
   TurnSums(head_dim, codec.info().rotated, state);
   state->out_empty = false;
   if (state->tiled) {
     kernels.unpack_values[format](WithoutScales(pages.values), head_dim, state->unpacked);
-    kernels.tiles->add_values(AsTileBatch(pages, pages.values, codec, *state, head_dim),
-                              state->scores, state->out, &state->tile_buffers);
+    kernels.tiles->add_values(AsTileBatch(pages, pages.values, codec, *state, head_dim), weights,
+                              state->out, &state->tile_buffers);
     return;
   }
   if (state->vectors <= kMaxFewVectors || kernels.tiles_stay_packed[format]) {
-    kernels.weigh[format]({.weights = state->scores,
+    kernels.weigh[format]({.weights = weights,
                            .out = state->out,
                            .vectors = state->vectors,
                            .head_dim = head_dim,
@@ -126,7 +126,7 @@ void AddValues(const AttentionKernels& kernels, const PageBatch& pages, int head
     return;
   }
   kernels.unpack_values[format](pages.values, head_dim, state->unpacked);
-  kernels.multiply({.a = state->scores,
+  kernels.multiply({.a = weights,
                     .b = state->unpacked,
                     .c = state->out,
                     .a_stride = kBatchTokens,
@@ -153,6 +153,68 @@ void PrefetchItem(const AttentionBatch& batch, const WorkPlan& plan, std::size_t
   if (batches.Next(&first)) PrefetchAhead(first, last);
 }
 
+// Walks the batches of an item that its vectors see; each knows what to prefetch.
+class ItemBatches {
+ public:
+  ItemBatches(const AttentionBatch& batch, const WorkPlan& plan, std::size_t item,
+              std::size_t next_item)
+      : batch_(batch),
+        plan_(plan),
+        next_item_(next_item),
+        batches_(RunsOf(batch, plan.tile(plan.items()[item])), plan.spans(plan.items()[item]),
+                 plan.tile(plan.items()[item]).kv_head),
+        more_(batches_.Next(&ahead_)) {}
+
+  // Gives the next one and which of its slots are visible, with their positions in the state.
+  // Returns false at the end.
+  bool Next(TileState* state, PageBatch* pages, Visibility* visibility) {
+    while (more_) {
+      *pages = ahead_;
+      more_ = batches_.Next(&ahead_);
+      if (more_) {
+        PrefetchAhead(ahead_, pages);
+      } else {
+        PrefetchItem(batch_, plan_, next_item_, pages);
+      }
+      *visibility = ResolveVisibility(*pages, state->view, state->positions);
+      if (*visibility != Visibility::kNone) return true;
+    }
+    return false;
+  }
+
+ private:
+  const AttentionBatch& batch_;
+  const WorkPlan& plan_;
+  std::size_t next_item_;
+  PageBatches batches_;
+  PageBatch ahead_;
+  bool more_;
+};
+
+// The online softmax over an item. For few vectors the scores of a batch come before the values of
+// the batch ahead of it: the processor then has work while it waits for maxima and sums of a few
+// numbers, in which each step needs the last one's result.
+void ComputeItem(const AttentionKernels& kernels, const AttentionShape& shape, ItemBatches* batches,
+                 TileState* state) {
+  const bool overlap = state->vectors <= kMaxFewVectors;
+  PageBatch current;
+  PageBatch next;
+  Visibility visibility = Visibility::kNone;
+  if (!batches->Next(state, &current, &visibility)) return;
+  ComputeScores(kernels, current, shape.head_dim, state);
+  for (bool more = true; more; current = next) {
+    UpdateSoftmax(kernels, shape, current.keys.pages, visibility == Visibility::kSome, state);
+    const float* weights = state->scores;
+    more = batches->Next(state, &next, &visibility);
+    if (more && overlap) {
+      state->SwitchScores();
+      ComputeScores(kernels, next, shape.head_dim, state);
+    }
+    AddValues(kernels, current, weights, shape.head_dim, state);
+    if (more && !overlap) ComputeScores(kernels, next, shape.head_dim, state);
+  }
+}
+
 }  // namespace
 
 void RunPartial(const AttentionKernels& kernels, const AttentionBatch& batch, const WorkPlan& plan,
@@ -171,22 +233,8 @@ void RunPartial(const AttentionKernels& kernels, const AttentionBatch& batch, co
     loaded_tile = item.tile;
     const TileLease lease(state.tiled ? kernels.tiles : nullptr);
     ResetSoftmax(shape.head_dim, &state);
-    PageBatches batches(RunsOf(batch, tile), plan.spans(item), tile.kv_head);
-    PageBatch current;
-    PageBatch next;
-    for (bool more = batches.Next(&current); more; current = next) {
-      more = batches.Next(&next);
-      if (more) {
-        PrefetchAhead(next, &current);
-      } else {
-        PrefetchItem(batch, plan, i + step, &current);
-      }
-      const Visibility visibility = ResolveVisibility(current, state.view, state.positions);
-      if (visibility == Visibility::kNone) continue;
-      ComputeScores(kernels, current, shape.head_dim, &state);
-      UpdateSoftmax(kernels, shape, current.keys.pages, visibility == Visibility::kSome, &state);
-      AddValues(kernels, current, shape.head_dim, &state);
-    }
+    ItemBatches batches(batch, plan, i, i + step);
+    ComputeItem(kernels, shape, &batches, &state);
     StoreTile(batch, plan, item, team.scratch, &state);
   }
 }

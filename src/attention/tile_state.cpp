@@ -82,6 +82,7 @@ void TurnSums(int head_dim, bool rotated, TileState* state) {
 
 void ResetSoftmax(int head_dim, TileState* state) {
   const int vectors = state->vectors;
+  state->scores = state->score_buffer;
   std::fill_n(state->max, vectors, -std::numeric_limits<float>::infinity());
   std::fill_n(state->sums, vectors * 16, 0.0F);
   for (int v = 0; v < vectors; ++v) std::fill_n(state->out + v * kRowStride, head_dim, 0.0F);

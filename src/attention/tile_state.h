@@ -21,7 +21,8 @@ namespace swiftkv {
 struct alignas(64) TileState {
   float queries[kMaxTileVectors * kRowStride];  // [vectors, kRowStride], scaled, in units of ln 2
   float out[kMaxTileVectors * kRowStride];      // [vectors, kRowStride] weighted sums
-  float scores[kMaxTileVectors * kBatchTokens];
+  float score_buffer[kMaxTileVectors * kBatchTokens];  // see `scores`
+  float other_score_buffer[kMaxFewVectors * kBatchTokens];
   float sums[kMaxTileVectors * 16];  // [vectors, 16] lanes of the sum of weights
   float max[kMaxTileVectors];
   std::int32_t first_visible[kMaxTileVectors];
@@ -36,6 +37,7 @@ struct alignas(64) TileState {
   std::uint16_t query_halves[kMaxTileVectors * 2 * kMaxHeadDim];
   float half_scales[kMaxTileVectors * 2];
   TileBuffers tile_buffers;  // matrix units only
+  float* scores;             // [vectors, 64] of a batch, in one of the two buffers
   int vectors;
   TileView view;
   bool tiled;             // computed in matrix registers
@@ -45,7 +47,10 @@ struct alignas(64) TileState {
   bool out_empty;         // nothing was added since ResetSoftmax
 
   // Left uninitialised: Load fills what a tile uses.
-  TileState() {}  // NOLINT(modernize-use-equals-default)
+  TileState() : scores(score_buffer) {}
+
+  // Keeps the scores of a batch beside those of the one before. Few vectors only.
+  void SwitchScores() { scores = scores == score_buffer ? other_score_buffer : score_buffer; }
 
   QueryTile query_tile(int head_dim) {
     return {.rows = queries,
