@@ -82,7 +82,7 @@ struct MatrixProduct {
 struct ByteQueries {
   std::int8_t* limbs;  // [vectors, 2, kMaxHeadDim]: high, then low
   float* scales;       // [vectors]
-  std::int32_t* sums;  // [vectors]: sum of 256 high + low over the channels
+  std::int32_t* sums;  // [vectors, 2]: sums over the channels of 256 high + low, and of high
 };
 
 // Query vectors as f16, for kernels that multiply in it, in two forms: one for the codes of E4M3

@@ -10,11 +10,13 @@
 // terms add up to, where fp8 itself has lost 3e-2.
 #include "attention/kernels.h"
 
-#if defined(__AVX512FP16__)
+#if defined(__AVX512FP16__) && defined(__AVX512VBMI__)
 
 #include <immintrin.h>
 
+#include "attention/byte_dot_kernels.h"
 #include "attention/few_rows_kernels.h"
+#include "formats/row_quantization.h"
 
 namespace swiftkv {
 namespace {
@@ -26,6 +28,16 @@ constexpr float kTiny = 1e-30F;       // from here on reciprocals are finite
 
 struct Fp16 {
   static constexpr int kMaxVectors = kMostVectors;
+
+  // The instruction takes six bits of a code, so a table of four times 16 levels needs no mask.
+  template <int kHalf>
+  static __m512i Levels(__m512i codes) {
+    const __m512i levels = _mm512_xor_si512(
+        _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(kInt4Levels))),
+        _mm512_set1_epi8(static_cast<char>(0x80)));
+    if constexpr (kHalf == 1) codes = _mm512_srli_epi16(codes, 4);
+    return _mm512_permutexvar_epi8(codes, levels);
+  }
 };
 
 // A code is kFactor times the f16 that it becomes.
@@ -98,7 +110,7 @@ inline float StoreQuery(const float* row, int head_dim, float max, std::uint16_t
 
 // AttentionKernels::prepare_queries
 void PrepareQueries(const QueryTile& queries) {
-  Avx512VnniKernels()->prepare_queries(queries);
+  ByteDotKernels<Fp16>::PrepareQueries(queries);
   for (int v = 0; v < queries.vectors; ++v) {
     const float* row = queries.rows + v * kRowStride;
     __m512 highest = _mm512_setzero_ps();
@@ -343,6 +355,7 @@ void SetKernels(AttentionKernels* kernels) {
 AttentionKernels MakeFp16Kernels() {
   AttentionKernels kernels = *Avx512VnniKernels();
   kernels.isa = "avx512fp16";
+  ByteDotKernels<Fp16>::Install(&kernels);
   kernels.prepare_queries = PrepareQueries;
   SetKernels<E4m3, FormatId::kFp8E4m3>(&kernels);
   SetKernels<E5m2, FormatId::kFp8E5m2>(&kernels);

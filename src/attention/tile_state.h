@@ -33,7 +33,7 @@ struct alignas(64) TileState {
   float unpacked[kMaxHeadDim * kBatchTokens];
   std::int8_t query_limbs[kMaxTileVectors * 2 * kMaxHeadDim];
   float query_scales[kMaxTileVectors];
-  std::int32_t query_sums[kMaxTileVectors];
+  std::int32_t query_sums[kMaxTileVectors * 2];
   std::uint16_t query_halves[kMaxTileVectors * 2 * kMaxHeadDim];
   float half_scales[kMaxTileVectors * 2];
   TileBuffers tile_buffers;  // matrix units only

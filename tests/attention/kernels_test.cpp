@@ -185,11 +185,11 @@ TEST(AttentionKernelsTest, AQueryThatIsNoNumberGivesNoScores) {
       row[17] = bad;
       std::int8_t limbs[2 * kMaxHeadDim];
       float scale = 0;
-      std::int32_t sum = 0;
+      std::int32_t sums[2] = {};
       std::uint16_t halves[2 * kMaxHeadDim];
       float half_scales[2] = {};
       const QueryTile query = {.rows = row.data(),
-                               .bytes = {limbs, &scale, &sum},
+                               .bytes = {limbs, &scale, sums},
                                .halves = {halves, half_scales},
                                .vectors = 1,
                                .head_dim = kDim};

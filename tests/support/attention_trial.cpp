@@ -37,9 +37,12 @@ std::vector<NamedBackend> BackendsUnderTest() {
       Result<std::unique_ptr<AttentionBackend>> made =
           MakeAttentionBackend(row.info.name, IsaName(isa));
       if (!made.ok()) continue;
-      backends.push_back({row.info.name + std::string("/") + IsaName(isa), std::move(*made),
-                          isa >= Isa::kAvx512Vnni ? kLimbBound : kFloatBound, isa == Isa::kAmx,
-                          isa >= Isa::kAvx512Fp16 && Runs(HostCpu(), Isa::kAvx512Fp16)});
+      backends.push_back({.name = row.info.name + std::string("/") + IsaName(isa),
+                          .backend = std::move(*made),
+                          .bound = isa >= Isa::kAvx512Vnni ? kLimbBound : kFloatBound,
+                          .tiled = isa == Isa::kAmx,
+                          .limbs = isa >= Isa::kAvx512Vnni,
+                          .halves = isa >= Isa::kAvx512Fp16 && Runs(HostCpu(), Isa::kAvx512Fp16)});
     }
   }
   backends.push_back(
@@ -49,13 +52,17 @@ std::vector<NamedBackend> BackendsUnderTest() {
 
 float BoundOf(const NamedBackend& tested, const PagedBatchSpec& spec) {
   float bound = tested.bound;
+  const auto widen = [&bound](bool when, float to) {
+    if (when) bound = std::max(bound, to);
+  };
   for (const SequenceSpec& sequence : spec.sequences) {
     for (const RunSpec& run : sequence.runs) {
       for (const std::string& format : {run.key_format, run.value_format}) {
         const bool lossy = FindCodec(format).value()->info().bits_per_value < 16;
-        if (tested.tiled && lossy) bound = std::max(bound, kTileBound);
-        if (tested.halves && format.starts_with("fp8")) bound = std::max(bound, kHalfBound);
+        widen(tested.tiled && lossy, kTileBound);
+        widen(tested.halves && format.starts_with("fp8"), kHalfBound);
       }
+      widen(tested.limbs && run.key_format == "int4", kOneLimbBound);
     }
   }
   return bound;

@@ -13,22 +13,25 @@
 namespace swiftkv {
 
 // Absolute error, relative above 1: rounding of f32 sums; and that of queries and weights to 16-bit
-// integers, 2^-16 of the largest of 64; of 32 terms added up in f16; or to one bf16.
+// integers, 2^-16 of the largest of 64; of 32 terms added up in f16; to one bf16; or of queries
+// to 8-bit integers.
 inline constexpr float kFloatBound = 2e-5F;
 inline constexpr float kLimbBound = 2e-4F;
 inline constexpr float kHalfBound = 5e-3F;
 inline constexpr float kTileBound = 1e-2F;
+inline constexpr float kOneLimbBound = 3e-2F;
 
 struct NamedBackend {
   std::string name;  // "cpu/avx2"
   std::unique_ptr<AttentionBackend> backend;
   float bound = kFloatBound;
   bool tiled = false;   // multiplies tiles of many vectors in matrix registers
+  bool limbs = false;   // computes with int8 and int4 pages in bytes
   bool halves = false;  // computes with fp8 pages in f16
 };
 
 // Returns the bound of a backend on a batch: wider where matrix registers meet formats of fewer
-// than 16 bits, or f16 meets fp8.
+// than 16 bits, f16 meets fp8, or bytes meet keys of int4.
 float BoundOf(const NamedBackend& tested, const PagedBatchSpec& spec);
 
 // Every row of the table but the reference, in each form that this machine runs, and with
