@@ -19,14 +19,14 @@ inline constexpr int kNumByteForms = 3;
 
 // Rows of the table of formats and of ByteKernels::unpack.
 enum class ByteFormatId : std::uint8_t {
-  kQ4_0 = 0,
-  kQ4_1 = 1,
-  kQ8_0 = 2,
-  kQ4_K = 3,
-  kQ5_K = 4,
-  kQ6_K = 5,
-  kQ5_0 = 6,
-  kQ5_1 = 7,
+  kQ40 = 0,
+  kQ41 = 1,
+  kQ80 = 2,
+  kQ4K = 3,
+  kQ5K = 4,
+  kQ6K = 5,
+  kQ50 = 6,
+  kQ51 = 7,
   kIq4Nl = 8,  // blocks as those of Q4_0
   kIq4Xs = 9,
 };

@@ -38,7 +38,7 @@ struct Column {
 
 // Each format takes the weights of `part`, one of the blocks of 32 that its own block has.
 
-struct Q4_0 {
+struct Q40 {
   static void Unpack(const BlockBytes& from, int /*part*/, const Column& to) {
     for (int i = 0; i < kByteBlock; ++i) {
       to.SetCode(i, from.At(q4_0::kCodes + i % 16) >> (i < 16 ? 0 : 4) & 15);
@@ -47,7 +47,7 @@ struct Q4_0 {
   }
 };
 
-struct Q4_1 {
+struct Q41 {
   static void Unpack(const BlockBytes& from, int /*part*/, const Column& to) {
     for (int i = 0; i < kByteBlock; ++i) {
       to.SetCode(i, from.At(q4_1::kCodes + i % 16) >> (i < 16 ? 0 : 4) & 15);
@@ -56,7 +56,7 @@ struct Q4_1 {
   }
 };
 
-struct Q8_0 {
+struct Q80 {
   static void Unpack(const BlockBytes& from, int /*part*/, const Column& to) {
     for (int i = 0; i < kByteBlock; ++i) to.SetCode(i, from.SignedAt(q8_0::kCodes + i) + 128);
     to.SetFactors(from.HalfAt(q8_0::kScale), 0);
@@ -79,7 +79,7 @@ void UnpackKFactors(const BlockBytes& from, int part, const Column& to) {
                 from.HalfAt(q4_k::kMin) * static_cast<float>(min));
 }
 
-struct Q4_K {
+struct Q4K {
   static void Unpack(const BlockBytes& from, int part, const Column& to) {
     for (int i = 0; i < kByteBlock; ++i) {
       to.SetCode(i, from.At(q4_k::kCodes + part / 2 * 32 + i) >> part % 2 * 4 & 15);
@@ -88,7 +88,7 @@ struct Q4_K {
   }
 };
 
-struct Q5_K {
+struct Q5K {
   static void Unpack(const BlockBytes& from, int part, const Column& to) {
     static_assert(q5_k::kScale == q4_k::kScale && q5_k::kMin == q4_k::kMin &&
                   q5_k::kPacked == q4_k::kPacked);
@@ -101,7 +101,7 @@ struct Q5_K {
   }
 };
 
-struct Q6_K {
+struct Q6K {
   static void Unpack(const BlockBytes& from, int part, const Column& to) {
     const int half = part / 4;
     const int quarter = part % 4;
@@ -117,7 +117,7 @@ struct Q6_K {
   }
 };
 
-struct Q5_0 {
+struct Q50 {
   static void Unpack(const BlockBytes& from, int /*part*/, const Column& to) {
     for (int i = 0; i < kByteBlock; ++i) {
       const int low = from.At(q5_0::kCodes + i % 16) >> (i < 16 ? 0 : 4) & 15;
@@ -127,7 +127,7 @@ struct Q5_0 {
   }
 };
 
-struct Q5_1 {
+struct Q51 {
   static void Unpack(const BlockBytes& from, int /*part*/, const Column& to) {
     for (int i = 0; i < kByteBlock; ++i) {
       const int low = from.At(q5_1::kCodes + i % 16) >> (i < 16 ? 0 : 4) & 15;
@@ -246,10 +246,10 @@ void Multiply(const StripProduct& product) {
 constexpr ByteKernels kKernels = {
     .isa = "portable",
     .pack = Pack,
-    .unpack = {Unpack<Q4_0, q4_0::kBytes, 1>, Unpack<Q4_1, q4_1::kBytes, 1>,
-               Unpack<Q8_0, q8_0::kBytes, 1>, Unpack<Q4_K, q4_k::kBytes, 8>,
-               Unpack<Q5_K, q5_k::kBytes, 8>, Unpack<Q6_K, q6_k::kBytes, 8>,
-               Unpack<Q5_0, q5_0::kBytes, 1>, Unpack<Q5_1, q5_1::kBytes, 1>,
+    .unpack = {Unpack<Q40, q4_0::kBytes, 1>, Unpack<Q41, q4_1::kBytes, 1>,
+               Unpack<Q80, q8_0::kBytes, 1>, Unpack<Q4K, q4_k::kBytes, 8>,
+               Unpack<Q5K, q5_k::kBytes, 8>, Unpack<Q6K, q6_k::kBytes, 8>,
+               Unpack<Q50, q5_0::kBytes, 1>, Unpack<Q51, q5_1::kBytes, 1>,
                Unpack<Iq4Nl, q4_0::kBytes, 1>, Unpack<Iq4Xs, iq4_xs::kBytes, 8>},
     .multiply = {Multiply<ByteForm::kMins>, Multiply<ByteForm::kZero>, Multiply<ByteForm::kHalves>},
 };

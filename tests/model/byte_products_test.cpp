@@ -5,8 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
+#include <cstdint>
 #include <limits>
 #include <random>
 #include <string>
@@ -33,8 +35,8 @@ std::vector<float> RandomValues(std::int64_t count, unsigned seed) {
 
 // Random weights of a format in a buffer that ends with them.
 struct Weights {
-  Weights(const ByteFormat& format, std::int64_t inputs_, std::int64_t outputs_)
-      : type(format.type), inputs(inputs_), outputs(outputs_) {
+  Weights(const ByteFormat& format, std::int64_t num_inputs, std::int64_t num_outputs)
+      : type(format.type), inputs(num_inputs), outputs(num_outputs) {
     const auto values = RandomValues(inputs * outputs, 1);
     bytes.resize(ggml_row_size(type, inputs) * static_cast<std::size_t>(outputs));
     ggml_quantize_chunk(type, values.data(), bytes.data(), 0, outputs, inputs, nullptr);
@@ -96,7 +98,7 @@ void ExpectSameBits(const std::vector<float>& out, const std::vector<float>& exp
                     const std::string& what) {
   ASSERT_LE(out.size(), expected.size()) << what;
   for (std::size_t i = 0; i < out.size(); ++i) {
-    ASSERT_EQ(std::memcmp(&out[i], &expected[i], sizeof(float)), 0)
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(out[i]), std::bit_cast<std::uint32_t>(expected[i]))
         << what << " at " << i << ": " << out[i] << " and " << expected[i];
   }
 }

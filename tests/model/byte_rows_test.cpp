@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <bit>
 #include <cmath>
-#include <cstring>
+#include <cstddef>
 #include <limits>
 #include <random>
 #include <string>
@@ -39,6 +41,10 @@ std::vector<ByteBlock> Pack(const ByteKernels& kernels, const FloatRows& rows, i
     PackByteRows(kernels, rows, blocks.data(), thread, num_threads);
   }
   return blocks;
+}
+
+auto BytesOf(const ByteBlock& block) {
+  return std::bit_cast<std::array<std::byte, sizeof(ByteBlock)>>(block);
 }
 
 // One block of `values`, zeros beyond.
@@ -77,7 +83,7 @@ TEST(ByteRowsTest, ManyBlocksAreEachPackedAsOneAlone) {
       if (i == 20) {
         EXPECT_TRUE(std::isinf(blocks[i].scale) && std::isnan(blocks[i].sum)) << kernels->isa;
       } else {
-        EXPECT_EQ(std::memcmp(&blocks[i], &one, sizeof(one)), 0) << kernels->isa << " " << i;
+        EXPECT_EQ(BytesOf(blocks[i]), BytesOf(one)) << kernels->isa << " " << i;
       }
     }
   }
@@ -108,8 +114,9 @@ TEST(ByteRowsTest, TablesAndSplitsOverThreadsGiveTheSameBytes) {
   for (const ByteKernels* kernels : RunnableKernels()) {
     for (const int num_threads : {1, 2, 3, 64, 100}) {
       const auto blocks = Pack(*kernels, rows, num_threads);
-      EXPECT_EQ(std::memcmp(blocks.data(), expected.data(), blocks.size() * sizeof(ByteBlock)), 0)
-          << kernels->isa << " " << num_threads;
+      for (std::size_t i = 0; i < blocks.size(); ++i) {
+        EXPECT_EQ(BytesOf(blocks[i]), BytesOf(expected[i])) << kernels->isa << " " << num_threads;
+      }
     }
   }
 }
@@ -147,7 +154,7 @@ TEST(ByteRowsTest, WhatIsNoNumberStaysInItsBlockAndBreaksNoCode) {
         EXPECT_FALSE(std::isfinite(hit.scale)) << kernels->isa << " " << odd << " " << place;
         EXPECT_EQ(hit.codes[place % kByteBlock], 0) << kernels->isa << " " << odd << " " << place;
         const std::size_t other = place < kByteBlock ? 1 : 0;
-        EXPECT_EQ(std::memcmp(&blocks[other], &plain[other], sizeof(ByteBlock)), 0)
+        EXPECT_EQ(BytesOf(blocks[other]), BytesOf(plain[other]))
             << kernels->isa << " " << odd << " " << place;
       }
     }
