@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "model/linear_backend.h"
 #include "support/conformance_bounds.h"
 #include "support/llama_oracle.h"
 #include "support/paged_model.h"
@@ -38,6 +39,8 @@ TinyModel WideModel(TinyFamily family, bool tied) {
 
 const char* WeightsName(OracleWeights weights) {
   switch (weights) {
+    case OracleWeights::kF32:
+      return "f32";
     case OracleWeights::kF16:
       return "f16";
     case OracleWeights::kQ8_0:
@@ -99,6 +102,66 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& row) {
       return std::string(TinyFamilyName(std::get<0>(row.param))) +
              (std::get<1>(row.param) ? "_tied_" : "_untied_") + WeightsName(std::get<2>(row.param));
+    });
+
+using LinearCase = std::tuple<TinyFamily, OracleWeights, std::string>;
+
+class LinearWeightsTest : public testing::TestWithParam<LinearCase> {};
+
+// Every backend of linear layers multiplies by the same quantised weights; what they lose is in the
+// activations. The truth is libllama with the weights written out as f32, and the measure what it
+// loses itself when it multiplies by the quantised ones.
+TEST_P(LinearWeightsTest, LosesNoMoreInItsProductsThanLibllama) {
+  const auto [family, weights, linear] = GetParam();
+  const TempDirectory directory;
+  Result<std::string> exact = WriteTinyGguf(WideModel(family, false), directory.path());
+  ASSERT_TRUE(exact.ok()) << exact.status().message();
+  const std::string path = directory.FilePath("rewritten.gguf");
+  ASSERT_TRUE(RewriteWeights(*exact, path, weights).ok());
+  const std::string floats = directory.FilePath("floats.gguf");
+  ASSERT_TRUE(RewriteWeights(path, floats, OracleWeights::kF32).ok());
+  const auto tokens = RandomTokens(kPositions, 256, 10);
+  auto truth = LlamaOracle::Load(floats, {});
+  ASSERT_TRUE(truth.ok()) << truth.status().message();
+  auto oracle = LlamaOracle::Load(path, {});
+  ASSERT_TRUE(oracle.ok()) << oracle.status().message();
+  const Result<Logits> expected = (*truth)->Append(tokens);
+  const Result<Logits> theirs = (*oracle)->Append(tokens);
+  ASSERT_TRUE(expected.ok() && theirs.ok());
+  PagedModelOptions options;
+  options.linear = linear;
+  auto paged = PagedModel::Load(path, options);
+  ASSERT_TRUE(paged.ok()) << paged.status().message();
+  for (const int chunk : {kPositions, 1, 3, 17}) {
+    ASSERT_TRUE((*paged)->Clear().ok());
+    const Result<Logits> ours = AppendInChunks(paged->get(), tokens, chunk);
+    ASSERT_TRUE(ours.ok()) << ours.status().message();
+    DivergenceSummary summary;
+    DivergenceSummary floor;
+    for (int row = 0; row < kPositions; ++row) {
+      summary.Add(expected->Row(row), ours->Row(row));
+      floor.Add(expected->Row(row), theirs->Row(row));
+    }
+    RecordProperty("mean_kld_" + std::to_string(chunk), std::to_string(summary.MeanKld()));
+    EXPECT_LE(summary.MeanKld(), 1.2 * floor.MeanKld() + 1e-8) << "chunk " << chunk;
+  }
+}
+
+std::vector<std::string> LinearNames() {
+  std::vector<std::string> names;
+  for (const LinearBackendRow& row : AllLinearBackends()) names.emplace_back(row.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Backends, LinearWeightsTest,
+    testing::Combine(testing::Values(TinyFamily::kLlama, TinyFamily::kQwen2, TinyFamily::kGemma3),
+                     testing::Values(OracleWeights::kF16, OracleWeights::kQ8_0,
+                                     OracleWeights::kQ4_1, OracleWeights::kQ4_K),
+                     testing::ValuesIn(LinearNames())),
+    [](const auto& row) {
+      return std::string(TinyFamilyName(std::get<0>(row.param))) + "_" +
+             WeightsName(std::get<1>(row.param)) + "_" + std::get<2>(row.param);
     });
 
 TEST(SplitModelTest, ShardsComputeWhatTheWholeFileDoes) {

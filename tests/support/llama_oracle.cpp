@@ -220,6 +220,9 @@ Status RewriteWeights(const std::string& from, const std::string& to, OracleWeig
   params.allow_requantize = true;
   params.nthread = 2;
   switch (weights) {
+    case OracleWeights::kF32:
+      params.ftype = LLAMA_FTYPE_ALL_F32;
+      break;
     case OracleWeights::kF16:
       params.ftype = LLAMA_FTYPE_MOSTLY_F16;
       break;

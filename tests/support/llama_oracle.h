@@ -71,7 +71,7 @@ Result<Logits> AppendInChunks(LlamaOracle* oracle, std::span<const int32_t> toke
 Result<std::vector<int32_t>> GreedyTokens(LlamaOracle* oracle, std::span<const int32_t> prompt,
                                           int count);
 
-enum class OracleWeights { kF16, kQ8_0, kQ4_1, kQ4_K };
+enum class OracleWeights { kF32, kF16, kQ8_0, kQ4_1, kQ4_K };
 
 // Rewrites the matrices of the GGUF at `from` in another format into `to`, about a second per 100
 // million weights. Q8_0 and Q4_1 need columns in whole blocks of 32, Q4_K of 256.
