@@ -76,7 +76,12 @@ void VisitComputing(Visitor&& visit, ModelOptions& options) {
           "--no-repack", "repack", "",
           "Compute with the weights as the file lays them out, not in a layout for this CPU"},
       options.use_repacked_weights);
-  visit(OptionField{"--chunk", "chunk", "TOKENS", "Most tokens of a prompt computed in one step", 1,
+  visit(OptionField{"--packed-weights", "packed_weights", "SIZE",
+                    "Memory for weights kept unpacked where that speeds prompts and batches up: "
+                    "off, auto or a size"},
+        options.packed_weights);
+  visit(OptionField{"--chunk", "chunk", "TOKENS",
+                    "Most tokens of a prompt computed in one step; 0: by the measured speed", 0,
                     65536},
         options.max_batch_rows);
 }

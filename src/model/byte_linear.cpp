@@ -72,6 +72,12 @@ class ByteLinear final : public LinearBackend {
     return std::make_unique<ByteLinearProduct>(*kernels_, shape);
   }
 
+  // Unpacked weights take twice the memory of 4-bit ones: reading them costs few rows more than
+  // unpacking, and of many rows unpacking is a few percent.
+  std::size_t PackedBytes(const LinearShape& /*shape*/) const override { return 0; }
+  void Pack(const LinearShape& /*shape*/, const void* /*weights*/,
+            std::byte* /*packed*/) const override {}
+
  private:
   const ByteKernels* kernels_;  // null where none would gain
 };

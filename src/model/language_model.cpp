@@ -29,15 +29,18 @@ namespace {
 
 constexpr int kMaxThreads = 512;   // ggml's limit
 constexpr int kMaxRows = 1 << 16;  // of one Forward
+constexpr int kLeastUsualRows = 128;
+constexpr int kMostUsualRows = 512;
 
 Status CheckOptions(const ModelOptions& options) {
   if (options.threads < 0 || options.threads > kMaxThreads) {
     return Status::InvalidArgument("threads must lie in [0, " + std::to_string(kMaxThreads) +
                                    "] (0: all cores), not " + std::to_string(options.threads));
   }
-  if (options.max_batch_rows < 1 || options.max_batch_rows > kMaxRows) {
-    return Status::InvalidArgument("rows of a step must lie in [1, " + std::to_string(kMaxRows) +
-                                   "], not " + std::to_string(options.max_batch_rows));
+  if (options.max_batch_rows < 0 || options.max_batch_rows > kMaxRows) {
+    return Status::InvalidArgument("rows of a step must lie in [0, " + std::to_string(kMaxRows) +
+                                   "] (0: by measuring), not " +
+                                   std::to_string(options.max_batch_rows));
   }
   return Status::Ok();
 }
@@ -59,6 +62,7 @@ struct LanguageModel::State {
                      const ProgressCallback& progress);
   Status ChooseLinear(const ModelOptions& options);
   void MeasureLinear(const LinearMemo& memo);
+  int UsualRows() const;
   Status PrepareForward();
   Status CheckBatch(const KvCache& cache, const ModelBatch& batch) const;
   void WriteInputs(const ModelBatch& batch, DecoderGraph* graph) const;
@@ -70,6 +74,8 @@ struct LanguageModel::State {
   std::string fingerprint;
 
   LinearChoice linear_choice;
+  PackedLimit packed_limit;
+  PackedWeights packed;
   DecoderWeights weights;  // tensors owned by `store`
   std::unique_ptr<WeightStore> store;
   std::unique_ptr<AttentionBackend> backend;
@@ -97,6 +103,7 @@ Status LanguageModel::State::ChooseLinear(const ModelOptions& options) {
   }
   SKV_ASSIGN_OR_RETURN(linear_choice,
                        LinearChoice::Create(options.precise ? "ggml" : options.linear));
+  SKV_ASSIGN_OR_RETURN(packed_limit, ParsePackedLimit(options.packed_weights));
   return Status::Ok();
 }
 
@@ -110,11 +117,21 @@ void LanguageModel::State::MeasureLinear(const LinearMemo& memo) {
   if (memo.keep != nullptr) memo.keep(key, linear_choice.Text());
 }
 
+// A prefill's step delays the streams beside it: it is as long as kStallSeconds of linear work, but
+// has rows enough that unpacking the weights stays below a quarter of it.
+int LanguageModel::State::UsualRows() const {
+  constexpr double kStallSeconds = 0.25;
+  const double seconds_per_row = linear_choice.SecondsPerRow(ListMatrices(weights));
+  if (seconds_per_row <= 0) return kMostUsualRows;  // nothing was measured
+  const double rows = std::min<double>(kStallSeconds / seconds_per_row, kMostUsualRows);
+  return std::max(kLeastUsualRows, static_cast<int>(rows) / kPageTokens * kPageTokens);
+}
+
 Status LanguageModel::State::PrepareForward() {
   step = std::make_unique<ForwardStep>(spec, *backend);
   SKV_RETURN_IF_ERROR(step->ReserveScratch(max_batch_rows, context));
   for (int i = 0; i < static_cast<int>(spec.layers.size()); ++i) hooks.push_back({step.get(), i});
-  linear = std::make_unique<LinearLayers>(linear_choice, threads);
+  linear = std::make_unique<LinearLayers>(linear_choice, packed, threads);
   SKV_ASSIGN_OR_RETURN(
       runner, GraphRunner::Create({spec, weights, hooks, *linear}, threads, max_batch_rows));
   return Status::Ok();
@@ -128,11 +145,14 @@ Status LanguageModel::State::Load(const ModelOptions& options, const ProgressCal
   SKV_RETURN_IF_ERROR(CheckTokenizerMetadata(*file));
   context = options.context > 0 ? options.context : spec.context_length;
   threads = options.threads > 0 ? options.threads : AvailableCores();
-  max_batch_rows = std::min(options.max_batch_rows, context);
+  max_batch_rows = options.max_batch_rows;
   SKV_ASSIGN_OR_RETURN(fingerprint, ModelFingerprint(*file));
   SKV_RETURN_IF_ERROR(ChooseLinear(options));
   SKV_RETURN_IF_ERROR(LoadWeights(*file, options, progress));
   MeasureLinear(options.linear_memo);
+  if (max_batch_rows == 0) max_batch_rows = UsualRows();
+  max_batch_rows = std::min(max_batch_rows, context);
+  SKV_RETURN_IF_ERROR(packed.Pack(ListMatrices(weights), linear_choice, packed_limit));
   return PrepareForward();
 }
 
@@ -172,6 +192,7 @@ ModelMemory LanguageModel::memory() const {
   ModelMemory memory;
   memory.mapped_weights_bytes = state_->store->mapped_bytes();
   memory.repacked_weights_bytes = state_->store->private_bytes();
+  memory.packed_weights_bytes = state_->packed.bytes();
   memory.activation_bytes = state_->runner->memory_bytes() + state_->step->scratch_bytes() +
                             state_->linear->scratch_bytes();
   return memory;

@@ -43,6 +43,8 @@ struct ModelOptions {
   // The backend of linear layers, or "auto": the fastest for each weight and number of rows, by
   // measuring at load. Precise models take ggml's.
   std::string linear = "auto";
+  // Memory for weights kept unpacked where that speeds many rows up: "off", "auto" or a size.
+  std::string packed_weights = "off";
   LinearMemo linear_memo;    // where measured choices are kept; without it every load measures
   int max_batch_rows = 512;  // most rows of one Forward
 };
@@ -55,6 +57,7 @@ Result<std::unique_ptr<AttentionBackend>> MakeAttentionBackend(const ModelOption
 struct ModelMemory {
   std::uint64_t mapped_weights_bytes = 0;    // in the page cache, shared with other processes
   std::uint64_t repacked_weights_bytes = 0;  // private copies in a layout for this CPU
+  std::uint64_t packed_weights_bytes = 0;    // unpacked copies for many rows
   // graph buffers and the scratch of attention and linear layers at max_batch_rows, bounded
   std::uint64_t activation_bytes = 0;
 };

@@ -45,7 +45,7 @@ struct LinearPanel {
   std::int64_t num_outputs = 0;
   float* out = nullptr;
   std::int64_t out_stride = 0;
-  const std::byte* packed = nullptr;  // what Pack made of these outputs, or null
+  const std::byte* packed = nullptr;  // what Pack made of the whole matrix, or null
   // What the same thread probably multiplies by after that, to prefetch; null where unknown.
   const std::byte* next_weights = nullptr;
   std::int64_t next_bytes = 0;
@@ -80,6 +80,10 @@ class LinearBackend {
   // the panels.
   virtual std::unique_ptr<LinearProduct> Make(const LinearShape& shape, int rows,
                                               std::int64_t out_stride) const = 0;
+  // Memory of a whole matrix as Multiply unpacks it, aligned to 64; 0 where nothing is gained by
+  // keeping it.
+  virtual std::size_t PackedBytes(const LinearShape& shape) const = 0;
+  virtual void Pack(const LinearShape& shape, const void* weights, std::byte* packed) const = 0;
 };
 
 struct LinearBackendRow {

@@ -68,7 +68,7 @@ const LinearBackend* LinearChoice::Find(const ggml_tensor& weight, int rows) con
   }
   const auto found = chosen_.find(shape);
   if (found == chosen_.end()) return nullptr;
-  return candidates_[found->second[RowsIndex(rows)]].backend.get();
+  return candidates_[found->second.by_rows[RowsIndex(rows)]].backend.get();
 }
 
 void LinearChoice::Measure(std::span<const ggml_tensor* const> weights, int threads) {
@@ -78,7 +78,7 @@ void LinearChoice::Measure(std::span<const ggml_tensor* const> weights, int thre
     if (LiesAsInFile(*weight)) alike[ShapeOf(*weight)].push_back(weight);
   }
   for (const auto& [shape, matrices] : alike) {
-    ByRows& chosen = chosen_[shape];
+    Measured& chosen = chosen_[shape];
     for (std::size_t i = 0; i < kNumMeasuredRows; ++i) {
       std::vector<const LinearBackend*> rivals;
       std::vector<std::size_t> indices;
@@ -91,23 +91,33 @@ void LinearChoice::Measure(std::span<const ggml_tensor* const> weights, int thre
       const std::vector<double> seconds =
           MeasureProducts(matrices, rivals, kMeasuredRows[i], threads);
       const auto best = std::min_element(seconds.begin(), seconds.end());
-      chosen[i] = indices[static_cast<std::size_t>(best - seconds.begin())];
+      chosen.by_rows[i] = indices[static_cast<std::size_t>(best - seconds.begin())];
+      chosen.seconds_per_row = *best / kMeasuredRows[i];
     }
   }
+}
+
+double LinearChoice::SecondsPerRow(std::span<const ggml_tensor* const> weights) const {
+  double seconds = 0;
+  for (const ggml_tensor* weight : weights) {
+    const auto found = chosen_.find(ShapeOf(*weight));
+    if (found != chosen_.end()) seconds += found->second.seconds_per_row;
+  }
+  return seconds;
 }
 
 std::string LinearChoice::Text() const {
   std::ostringstream text;
   for (const auto& [shape, chosen] : chosen_) {
     text << ggml_type_name(shape.type) << ' ' << shape.inputs << ' ' << shape.outputs;
-    for (const std::size_t candidate : chosen) text << ' ' << candidates_[candidate].name;
-    text << '\n';
+    for (const std::size_t candidate : chosen.by_rows) text << ' ' << candidates_[candidate].name;
+    text << ' ' << chosen.seconds_per_row << '\n';
   }
   return text.str();
 }
 
 bool LinearChoice::Parse(const std::string& text, std::span<const ggml_tensor* const> weights) {
-  std::map<LinearShape, ByRows> parsed;
+  std::map<LinearShape, Measured> parsed;
   std::set<LinearShape> wanted;
   for (const ggml_tensor* weight : weights) {
     if (LiesAsInFile(*weight)) wanted.insert(ShapeOf(*weight));
@@ -123,8 +133,8 @@ bool LinearChoice::Parse(const std::string& text, std::span<const ggml_tensor* c
              type == ggml_type_name(w.type);
     });
     if (found == wanted.end()) return false;
-    ByRows chosen{};
-    for (std::size_t& index : chosen) {
+    Measured chosen;
+    for (std::size_t& index : chosen.by_rows) {
       std::string name;
       words >> name;
       const auto candidate = std::find_if(candidates_.begin(), candidates_.end(),
@@ -133,6 +143,7 @@ bool LinearChoice::Parse(const std::string& text, std::span<const ggml_tensor* c
       if (candidate->backend != nullptr && !candidate->backend->Serves(*found)) return false;
       index = static_cast<std::size_t>(candidate - candidates_.begin());
     }
+    if (!(words >> chosen.seconds_per_row) || !(chosen.seconds_per_row > 0)) return false;
     parsed[*found] = chosen;
   }
   if (parsed.size() != wanted.size()) return false;

@@ -46,6 +46,10 @@ class LinearChoice {
   // model and up to a second for a large one.
   void Measure(std::span<const ggml_tensor* const> weights, int threads);
 
+  // Returns the time that the matrices together take for one of many rows; 0 where nothing was
+  // measured.
+  double SecondsPerRow(std::span<const ggml_tensor* const> weights) const;
+
   // The measured choices as text, one line each, and back. Parse returns false and changes nothing
   // where the text is not what Text wrote or does not cover the weights.
   std::string Text() const;
@@ -59,10 +63,13 @@ class LinearChoice {
     const char* name = nullptr;
     std::unique_ptr<LinearBackend> backend;  // null for ggml
   };
-  using ByRows = std::array<std::size_t, kNumMeasuredRows>;  // indices of candidates
+  struct Measured {
+    std::array<std::size_t, kNumMeasuredRows> by_rows{};  // indices of candidates
+    double seconds_per_row = 0;                           // at the most rows
+  };
 
   std::vector<Candidate> candidates_;  // one where it is forced
-  std::map<LinearShape, ByRows> chosen_;
+  std::map<LinearShape, Measured> chosen_;
 };
 
 // Whether the weight's bytes are the file's, row by row, and not in a layout of ggml's.

@@ -87,6 +87,7 @@ void ComputePanel(const LinearInputs& inputs, const PanelPlace& place, const Pan
   const LinearNode::Part& part = *place.part;
   LinearPanel panel;
   panel.weights = part.weights;
+  panel.packed = part.packed;
   panel.first_output = place.first_output;
   panel.num_outputs = place.num_outputs;
   panel.out = static_cast<float*>(result->data) + part.first_output + panel.first_output;
@@ -191,6 +192,7 @@ ggml_tensor* LinearLayers::Multiply(ggml_context* context, std::span<const Linea
     }
     part.weights = matrix.weight->data;
     part.row_bytes = static_cast<std::int64_t>(matrix.weight->nb[1]);
+    if (packed_ != nullptr) part.packed = packed_->Find(matrix.weight, backend);
     if (matrix.bias != nullptr) part.bias = static_cast<const float*>(matrix.bias->data);
     part.outputs = shape.outputs;
     part.first_output = first;

@@ -17,6 +17,7 @@
 #include "model/decoder_weights.h"
 #include "model/linear_backend.h"
 #include "model/linear_choice.h"
+#include "model/packed_weights.h"
 #include "swiftkv/status.h"
 
 namespace swiftkv {
@@ -44,7 +45,8 @@ struct LinearNode {
   struct Part {
     std::unique_ptr<LinearProduct> product;
     const void* weights = nullptr;
-    std::int64_t row_bytes = 0;   // of the weights of an output
+    std::int64_t row_bytes = 0;  // of the weights of an output
+    const std::byte* packed = nullptr;
     const float* bias = nullptr;  // [outputs], or null
     std::int64_t outputs = 0;
     std::int64_t first_output = 0;  // in a row of the result
@@ -64,8 +66,9 @@ using LinearNodes = std::vector<std::unique_ptr<LinearNode>>;
 
 class LinearLayers {
  public:
-  // `choice` outlives the layers.
-  LinearLayers(const LinearChoice& choice, int threads) : choice_(&choice), scratch_(threads) {}
+  // `choice` and `packed` outlive the layers.
+  LinearLayers(const LinearChoice& choice, const PackedWeights& packed, int threads)
+      : choice_(&choice), packed_(&packed), scratch_(threads) {}
   // Everything by one backend, which serves it; null: ggml.
   LinearLayers(const LinearBackend* backend, int threads) : backend_(backend), scratch_(threads) {}
 
@@ -90,6 +93,7 @@ class LinearLayers {
   }
 
   const LinearChoice* choice_ = nullptr;  // null: backend_ for all
+  const PackedWeights* packed_ = nullptr;
   const LinearBackend* backend_ = nullptr;
   LinearScratch scratch_;
   Status status_;

@@ -110,59 +110,74 @@ DataType FastestType() {
   }
 }
 
-class OnednnProduct final : public LinearProduct {
- public:
-  OnednnProduct(DataType type, const LinearShape& shape, int rows, std::int64_t out_stride)
-      : type_(type), shape_(shape), panel_outputs_(PanelOutputs(type, shape)) {
-    whole_ = std::make_unique<Kernel>(type, rows, shape.inputs, panel_outputs_, out_stride);
-    const std::int64_t rest = shape.outputs % panel_outputs_;
-    if (rest > 0) {
-      rest_ = std::make_unique<Kernel>(type, rows, shape.inputs, rest, out_stride);
+// How a matrix is cut into panels.
+struct Panels {
+  Panels(DataType data_type, const LinearShape& matrix) : type(data_type), shape(matrix) {
+    const auto column = static_cast<std::int64_t>(memory::data_type_size(type)) *
+                        std::max<std::int64_t>(1, shape.inputs);
+    const std::int64_t fitting = static_cast<std::int64_t>(kPanelBytes) / column;
+    outputs = std::min(shape.outputs, std::clamp(fitting / kPanelLanes * kPanelLanes,
+                                                 2 * kPanelLanes, kMostPanelOutputs));
+  }
+
+  std::size_t bytes() const {  // of one
+    return RoundUp(static_cast<std::size_t>(outputs * shape.inputs) * memory::data_type_size(type));
+  }
+  std::int64_t count() const { return (shape.outputs + outputs - 1) / outputs; }
+
+  // Unpacks [first, first + num_outputs).
+  void Unpack(const void* weights, std::int64_t first, std::int64_t num_outputs,
+              std::byte* to) const {
+    const WeightRows rows = {shape.type, weights, shape.inputs, first, num_outputs};
+    if (type == DataType::f32) {
+      UnpackPanel(rows, reinterpret_cast<float*>(to));
+    } else {
+      UnpackPanelBf16(rows, reinterpret_cast<std::uint16_t*>(to));
     }
   }
 
-  std::int64_t panel_outputs() const override { return panel_outputs_; }
+  DataType type;
+  LinearShape shape;
+  std::int64_t outputs = 0;  // of a panel, the last one perhaps fewer
+};
+
+class OnednnProduct final : public LinearProduct {
+ public:
+  OnednnProduct(const Panels& panels, int rows, std::int64_t out_stride) : panels_(panels) {
+    const LinearShape& shape = panels.shape;
+    whole_ = std::make_unique<Kernel>(panels.type, rows, shape.inputs, panels.outputs, out_stride);
+    const std::int64_t rest = shape.outputs % panels.outputs;
+    if (rest > 0) {
+      rest_ = std::make_unique<Kernel>(panels.type, rows, shape.inputs, rest, out_stride);
+    }
+  }
+
+  std::int64_t panel_outputs() const override { return panels_.outputs; }
 
   std::size_t scratch_bytes() const override {
     std::size_t scratchpad = whole_->scratchpad.get_size();
     if (rest_ != nullptr) scratchpad = std::max(scratchpad, rest_->scratchpad.get_size());
-    return PanelBytes() + RoundUp(scratchpad);
+    return panels_.bytes() + RoundUp(scratchpad);
   }
 
   void Multiply(const LinearInputs& inputs, const LinearPanel& panel,
                 std::byte* scratch) const override {
-    const WeightRows rows = {shape_.type, panel.weights, shape_.inputs, panel.first_output,
-                             panel.num_outputs};
-    const Kernel& kernel = panel.num_outputs == panel_outputs_ ? *whole_ : *rest_;
-    const void* in = inputs.floats;
-    if (type_ == DataType::f32) {
-      UnpackPanel(rows, reinterpret_cast<float*>(scratch));
+    const Kernel& kernel = panel.num_outputs == panels_.outputs ? *whole_ : *rest_;
+    const std::byte* weights = scratch;
+    if (panel.packed == nullptr) {
+      panels_.Unpack(panel.weights, panel.first_output, panel.num_outputs, scratch);
     } else {
-      UnpackPanelBf16(rows, reinterpret_cast<std::uint16_t*>(scratch));
-      in = inputs.prepared;
+      weights = panel.packed +
+                static_cast<std::size_t>(panel.first_output / panels_.outputs) * panels_.bytes();
     }
+    const void* in = panels_.type == DataType::f32 ? static_cast<const void*>(inputs.floats)
+                                                   : static_cast<const void*>(inputs.prepared);
     const KeptTiles kept;
-    kernel.Run(in, scratch, panel.out, scratch + PanelBytes());
+    kernel.Run(in, weights, panel.out, scratch + panels_.bytes());
   }
 
  private:
-  static std::int64_t PanelOutputs(DataType type, const LinearShape& shape) {
-    const auto column = static_cast<std::int64_t>(memory::data_type_size(type)) *
-                        std::max<std::int64_t>(1, shape.inputs);
-    const std::int64_t fitting = static_cast<std::int64_t>(kPanelBytes) / column;
-    const std::int64_t wanted =
-        std::clamp(fitting / kPanelLanes * kPanelLanes, 2 * kPanelLanes, kMostPanelOutputs);
-    return std::min(wanted, shape.outputs);
-  }
-
-  std::size_t PanelBytes() const {
-    return RoundUp(static_cast<std::size_t>(panel_outputs_ * shape_.inputs) *
-                   memory::data_type_size(type_));
-  }
-
-  DataType type_;
-  LinearShape shape_;
-  std::int64_t panel_outputs_;
+  Panels panels_;
   std::unique_ptr<Kernel> whole_;
   std::unique_ptr<Kernel> rest_;  // of the last panel, null where it is whole
 };
@@ -196,9 +211,22 @@ class OnednnLinear final : public LinearBackend {
   std::unique_ptr<LinearProduct> Make(const LinearShape& shape, int rows,
                                       std::int64_t out_stride) const override {
     try {
-      return std::make_unique<OnednnProduct>(type_, shape, rows, out_stride);
+      return std::make_unique<OnednnProduct>(Panels(type_, shape), rows, out_stride);
     } catch (const dnnl::error&) {
       return nullptr;
+    }
+  }
+
+  std::size_t PackedBytes(const LinearShape& shape) const override {
+    const Panels panels(type_, shape);
+    return static_cast<std::size_t>(panels.count()) * panels.bytes();
+  }
+
+  void Pack(const LinearShape& shape, const void* weights, std::byte* packed) const override {
+    const Panels panels(type_, shape);
+    for (std::int64_t first = 0; first < shape.outputs; first += panels.outputs) {
+      panels.Unpack(weights, first, std::min(panels.outputs, shape.outputs - first), packed);
+      packed += panels.bytes();
     }
   }
 

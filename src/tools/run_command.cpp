@@ -44,10 +44,11 @@ void LogModel(const ModelStack& stack) {
   spdlog::info("model {}: {}, {} layers, context {}, {} threads", stack.path,
                model.spec().architecture, model.spec().layers.size(), model.context(),
                model.threads());
-  spdlog::info(
-      "weights {} mapped, {} repacked; activations {}; KV memory at most {}",
-      FormatByteSize(memory.mapped_weights_bytes), FormatByteSize(memory.repacked_weights_bytes),
-      FormatByteSize(memory.activation_bytes), FormatByteSize(stack.cache->Balance().limit_bytes));
+  spdlog::info("weights {} mapped, {} repacked, {} packed; activations {}; KV memory at most {}",
+               FormatByteSize(memory.mapped_weights_bytes),
+               FormatByteSize(memory.repacked_weights_bytes),
+               FormatByteSize(memory.packed_weights_bytes), FormatByteSize(memory.activation_bytes),
+               FormatByteSize(stack.cache->Balance().limit_bytes));
 }
 
 // Puts the text of the grammar into the sampling options.

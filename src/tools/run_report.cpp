@@ -53,6 +53,7 @@ Json MemoryJson(const KvReport& kv) {
           {"process_resident_after_bytes", kv.process_resident_after_bytes},
           {"mapped_weights_bytes", kv.model.mapped_weights_bytes},
           {"repacked_weights_bytes", kv.model.repacked_weights_bytes},
+          {"packed_weights_bytes", kv.model.packed_weights_bytes},
           {"activation_bytes", kv.model.activation_bytes}};
 }
 

@@ -147,6 +147,22 @@ TEST_P(LinearWeightsTest, LosesNoMoreInItsProductsThanLibllama) {
   }
 }
 
+TEST(PackedWeightsTest, ComputeWhatUnpackingInEveryStepDoes) {
+  const TempDirectory directory;
+  Result<std::string> path = WriteTinyGguf(TinyModelNamed("llama_gqa3_d64"), directory.path());
+  ASSERT_TRUE(path.ok());
+  const auto tokens = RandomTokens(70, 256, 11);
+  PagedModelOptions options;
+  options.linear = "onednn";
+  auto unpacking = PagedModel::Load(*path, options);
+  options.packed_weights = "auto";
+  auto packed = PagedModel::Load(*path, options);
+  ASSERT_TRUE(unpacking.ok() && packed.ok()) << packed.status().message();
+  EXPECT_EQ((*unpacking)->model().memory().packed_weights_bytes, 0U);
+  EXPECT_GT((*packed)->model().memory().packed_weights_bytes, 0U);
+  EXPECT_EQ((*unpacking)->Append(tokens)->values, (*packed)->Append(tokens)->values);
+}
+
 std::vector<std::string> LinearNames() {
   std::vector<std::string> names;
   for (const LinearBackendRow& row : AllLinearBackends()) names.emplace_back(row.name);

@@ -72,9 +72,18 @@ TEST_F(LanguageModelTest, OptionsOutsideTheirRangesAreRefused) {
   options.threads = -1;
   EXPECT_EQ(LanguageModel::Load(options, nullptr).status().code(), StatusCode::kInvalidArgument);
   options.threads = 1;
-  options.max_batch_rows = 0;
+  options.max_batch_rows = -1;
   EXPECT_EQ(LanguageModel::Load(options, nullptr).status().code(), StatusCode::kInvalidArgument);
   options.max_batch_rows = 1;
+  options.linear = "cublas";
+  EXPECT_EQ(LanguageModel::Load(options, nullptr).status().code(), StatusCode::kInvalidArgument);
+  options.linear = "onednn";
+  options.precise = true;
+  EXPECT_EQ(LanguageModel::Load(options, nullptr).status().code(), StatusCode::kInvalidArgument);
+  options.precise = false;
+  options.packed_weights = "plenty";
+  EXPECT_EQ(LanguageModel::Load(options, nullptr).status().code(), StatusCode::kInvalidArgument);
+  options.packed_weights = "off";
   options.attention_backend = "gpu";
   EXPECT_EQ(LanguageModel::Load(options, nullptr).status().code(), StatusCode::kInvalidArgument);
 }

@@ -160,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(
                     BadCommandLine{{"-c", "-1"}, "--context accepts"},
                     BadCommandLine{{"-n", "-2"}, "--max-tokens accepts"},
                     BadCommandLine{{"-t", "5000"}, "--threads accepts"},
-                    BadCommandLine{{"--chunk", "0"}, "--chunk accepts"},
+                    BadCommandLine{{"--chunk", "65537"}, "--chunk accepts"},
                     BadCommandLine{{"--temp", "hot"}, "--temp accepts"},
                     BadCommandLine{{"--seed", "x"}, "--seed accepts"},
                     BadCommandLine{{"--kv", "int3"}, "f16"},
