@@ -11,15 +11,21 @@
 // does not), so that only the rounding to n, 2^-16 of the largest, is lost. Beside int4 keys the
 // high limbs of a query do alone: what they lose, 2^-8 of the largest channel, is a fifteenth of
 // what the keys have lost. Not so for weights, of which many small ones would all be rounded to 0.
+// Weights are never negative, so beside 4-bit values they are the unsigned side and the levels, as
+// they are, the signed one: no sum of weights is needed.
 //
 // Included by kernels_avx512*.cpp files only, with S of the unnamed namespace (vector_math.h):
-//     Levels<kHalf>(codes)   the levels (kInt4Levels) of 64 low (0) or high (1) nibbles, plus 128
+//     Lookup<kHalf>(table, codes)   the bytes of a table, 16 four times, that 64 low (0) or high
+//     (1)
+//                                   nibbles point at
 #pragma once
 
 #include <immintrin.h>
 
+#include "attention/byte_weights.h"
 #include "attention/few_rows_kernels.h"
 #include "attention/kernels.h"
+#include "formats/row_quantization.h"
 
 namespace swiftkv {
 
@@ -27,17 +33,17 @@ template <class S>
 class ByteDotKernels {
  public:
   // Vectors taken at once: 24 sums beside two pages or vectors of channels.
-  static constexpr int kMaxVectors = 6;
+  static constexpr int kMaxVectors = ByteWeights<S>::kMaxVectors;
 
   // Puts these kernels into a table.
   static void Install(AttentionKernels* kernels) {
     constexpr auto kInt8 = static_cast<int>(FormatId::kInt8);
     constexpr auto kInt4 = static_cast<int>(FormatId::kInt4);
     kernels->prepare_queries = PrepareQueries;
-    kernels->dot[kInt8] = DotBytes<Int8Operands>;
-    kernels->dot[kInt4] = DotBytes<Int4Operands>;
-    kernels->weigh[kInt8] = WeighBytes<Int8Operands>;
-    kernels->weigh[kInt4] = WeighBytes<Int4Operands>;
+    kernels->dot[kInt8] = DotBytes<BiasedBytes>;
+    kernels->dot[kInt4] = DotBytes<BiasedLevels>;
+    kernels->weigh[kInt8] = WeighBytes<BiasedBytes>;
+    kernels->weigh[kInt4] = WeighBytes<SignedLevels>;
     kernels->tiles_stay_packed[kInt8] = true;
     kernels->tiles_stay_packed[kInt4] = true;
   }
@@ -89,8 +95,9 @@ class ByteDotKernels {
   }
 
   // Half `kHalf` of the codes of a line as operands of 4 channels (or tokens) a lane.
-  struct Int8Operands {
+  struct BiasedBytes {
     static constexpr int kHalves = 1;
+    static constexpr bool kSigned = false;
     static constexpr int kQueryLimbs = 2;
     template <int kHalf>
     static __m512i Load(const std::byte* line) {
@@ -98,12 +105,27 @@ class ByteDotKernels {
     }
   };
 
-  struct Int4Operands {
+  static __m512i Levels() {
+    return _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(kInt4Levels)));
+  }
+
+  struct BiasedLevels {
     static constexpr int kHalves = 2;
+    static constexpr bool kSigned = false;
     static constexpr int kQueryLimbs = 1;
     template <int kHalf>
     static __m512i Load(const std::byte* line) {
-      return S::template Levels<kHalf>(_mm512_loadu_si512(line));
+      const __m512i bias = _mm512_set1_epi8(static_cast<char>(kBias));
+      return S::template Lookup<kHalf>(_mm512_xor_si512(Levels(), bias), _mm512_loadu_si512(line));
+    }
+  };
+
+  struct SignedLevels {
+    static constexpr int kHalves = 2;
+    static constexpr bool kSigned = true;
+    template <int kHalf>
+    static __m512i Load(const std::byte* line) {
+      return S::template Lookup<kHalf>(Levels(), _mm512_loadu_si512(line));
     }
   };
 
@@ -132,9 +154,11 @@ class ByteDotKernels {
     return upper;
   }
 
-  // sum += data . limbs, in place. GCC 12 copies the sums round the builtin and spills them.
-  [[gnu::always_inline]] static void AddProducts(__m512i& sum, __m512i data, __m512i limbs) {
-    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(data), "v"(limbs));
+  // sum += unsigned_bytes . signed_bytes, in place. GCC 12 copies the sums round the builtin and
+  // spills them.
+  [[gnu::always_inline]] static void AddProducts(__m512i& sum, __m512i unsigned_bytes,
+                                                 __m512i signed_bytes) {
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(unsigned_bytes), "v"(signed_bytes));
   }
 
   // Sums of products for kVectors vectors of kLimbs limbs beside kWidth lines of data.
@@ -165,21 +189,29 @@ class ByteDotKernels {
       const __m512i four = BroadcastFour(limbs + limb * (2 / kLimbs) * kStride);
 #pragma GCC unroll 4
       for (int i = 0; i < kWidth; ++i) {
-        AddProducts(sums[limb / kLimbs][limb % kLimbs][i], data[i], four);
+        __m512i& sum = sums[limb / kLimbs][limb % kLimbs][i];
+        if constexpr (Operands::kSigned) {
+          AddProducts(sum, four, data[i]);
+        } else {
+          AddProducts(sum, data[i], four);
+        }
       }
     }
   }
 
-  // The sum of products with the unbiased data; `sum` is that of the vector's integers, or of its
-  // high limbs where there are no others.
-  template <int kLimbs, int kWidth>
+  // The sum of products, less the bias of the data times `sum`: that of the vector's integers, or
+  // of its high limbs where there are no others.
+  template <class Operands, int kLimbs, int kWidth>
   [[gnu::always_inline]] static __m512 Total(const __m512i (&sums)[kLimbs][kWidth], int i,
                                              std::int32_t sum) {
-    __m512i biased = sums[0][i];
+    __m512i total = sums[0][i];
     if constexpr (kLimbs == 2) {
-      biased = _mm512_add_epi32(_mm512_slli_epi32(biased, kLimbBits), sums[1][i]);
+      total = _mm512_add_epi32(_mm512_slli_epi32(total, kLimbBits), sums[1][i]);
     }
-    return _mm512_cvtepi32_ps(_mm512_sub_epi32(biased, _mm512_set1_epi32(kBias * sum)));
+    if constexpr (!Operands::kSigned) {
+      total = _mm512_sub_epi32(total, _mm512_set1_epi32(kBias * sum));
+    }
+    return _mm512_cvtepi32_ps(total);
   }
 
   // Scores of kVectors query vectors from `first` on against pages [page, page + kPages).
@@ -212,7 +244,7 @@ class ByteDotKernels {
         const float unit = queries.bytes.scales[first + v] * (kLimbs == 1 ? 1 << kLimbBits : 1);
         const std::int32_t sum = queries.bytes.sums[2 * (first + v) + (kLimbs == 1 ? 1 : 0)];
         _mm512_storeu_ps(scores + v * kBatchTokens + (page + p) * kPageTokens,
-                         _mm512_mul_ps(Total<kLimbs, kPages>(sums[v], p, sum),
+                         _mm512_mul_ps(Total<Operands, kLimbs, kPages>(sums[v], p, sum),
                                        _mm512_mul_ps(scales, _mm512_set1_ps(unit))));
       }
     }
@@ -240,76 +272,9 @@ class ByteDotKernels {
     }
   }
 
-  // The weights of some vectors, times the scales of V, as integers.
-  struct ByteWeights {
-    alignas(64) std::int8_t limbs[kMaxVectors][2][kBatchTokens];  // high, then low
-    float scales[kMaxVectors];
-    std::int32_t sums[kMaxVectors];
-  };
-
-  // Splits the integers of a batch, which fit 16 bits, into limbs and returns their sum.
-  static std::int32_t StoreBatchLimbs(const __m512i (&integers)[kBatchPages], std::int8_t* high,
-                                      std::int8_t* low) {
-    // Packing interleaves the four quarters of a register: dword 4 l + k holds tokens 16 k + 4 l
-    // on.
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const __m512i first = _mm512_packs_epi32(integers[0], integers[1]);
-    const __m512i second = _mm512_packs_epi32(integers[2], integers[3]);
-    const __m512i half = _mm512_set1_epi16(128);
-    const auto upper = [&](__m512i words) {
-      return _mm512_srai_epi16(_mm512_add_epi16(words, half), kLimbBits);
-    };
-    const auto lower = [](__m512i words) {
-      return _mm512_srai_epi16(_mm512_slli_epi16(words, kLimbBits), kLimbBits);
-    };
-    const __m512i upper_bytes = _mm512_packs_epi16(upper(first), upper(second));
-    const __m512i lower_bytes = _mm512_packs_epi16(lower(first), lower(second));
-    _mm512_storeu_si512(high, _mm512_permutexvar_epi32(order, upper_bytes));
-    _mm512_storeu_si512(low, _mm512_permutexvar_epi32(order, lower_bytes));
-    const __m512i one = _mm512_set1_epi16(1);
-    return _mm512_reduce_add_epi32(
-        _mm512_add_epi32(_mm512_madd_epi16(first, one), _mm512_madd_epi16(second, one)));
-  }
-
-  // Slots from sum.tokens on become 0, whatever lies there.
-  static void QuantizeWeights(const float* weights, int vectors, const BatchPlanes& values,
-                              int tokens, ByteWeights* bytes) {
-    __m512 page_scales[kBatchPages];
-#pragma GCC unroll 4
-    for (int page = 0; page < kBatchPages; ++page) {
-      const int valid = tokens - page * kPageTokens;
-      const auto mask = static_cast<__mmask16>(valid >= kPageTokens ? 0xFFFF
-                                               : valid <= 0         ? 0
-                                                                    : (1 << valid) - 1);
-      page_scales[page] = _mm512_maskz_mov_ps(mask, LoadScales(values.scales[page]));
-    }
-    for (int v = 0; v < vectors; ++v) {
-      __m512 scaled[kBatchPages];
-#pragma GCC unroll 4
-      for (int page = 0; page < kBatchPages; ++page) {
-        // A slot without a scale may hold anything as its weight.
-        const __m512 scale = page_scales[page];
-        scaled[page] =
-            _mm512_maskz_mul_ps(_mm512_cmp_ps_mask(scale, _mm512_setzero_ps(), _CMP_NEQ_OQ), scale,
-                                _mm512_loadu_ps(weights + v * kBatchTokens + page * kPageTokens));
-      }
-      const __m512 highest =
-          _mm512_max_ps(_mm512_max_ps(scaled[0], scaled[1]), _mm512_max_ps(scaled[2], scaled[3]));
-      const float max = _mm512_reduce_max_ps(highest);
-      const __m512 factor = _mm512_set1_ps(max > 0 ? kLargestInteger / max : 0.0F);
-      __m512i integers[kBatchPages];
-#pragma GCC unroll 4
-      for (int page = 0; page < kBatchPages; ++page) {
-        integers[page] = _mm512_cvtps_epi32(_mm512_mul_ps(scaled[page], factor));
-      }
-      bytes->sums[v] = StoreBatchLimbs(integers, bytes->limbs[v][0], bytes->limbs[v][1]);
-      bytes->scales[v] = max / kLargestInteger;
-    }
-  }
-
   // out[v] += the weighted sum of a batch, channels [channel, + 16 kVecs).
   template <class Operands, int kVectors, int kVecs>
-  static void WeighBlock(const ByteWeights& weights, const BatchPlanes& values, int head_dim,
+  static void WeighBlock(const ByteWeights<S>& weights, const BatchPlanes& values, int head_dim,
                          int channel, float* out) {
     Sums<kVectors, 2, kVecs> sums;
     Clear<kVectors, 2, kVecs>(sums);
@@ -337,8 +302,8 @@ class ByteDotKernels {
 #pragma GCC unroll 4
       for (int i = 0; i < kVecs; ++i) {
         float* to = out + v * kRowStride + channel + i * 16;
-        _mm512_storeu_ps(to, _mm512_fmadd_ps(Total<2, kVecs>(sums[v], i, weights.sums[v]), scale,
-                                             _mm512_loadu_ps(to)));
+        _mm512_storeu_ps(to, _mm512_fmadd_ps(Total<Operands, 2, kVecs>(sums[v], i, weights.sums[v]),
+                                             scale, _mm512_loadu_ps(to)));
       }
     }
   }
@@ -346,10 +311,11 @@ class ByteDotKernels {
   // AttentionKernels::weigh
   template <class Operands>
   static void WeighBytes(const WeightedSum& sum, const BatchPlanes& values) {
-    ByteWeights weights;
+    ByteWeights<S> weights;
     for (int first = 0; first < sum.vectors;) {
       const int count = NextBlock<ByteDotKernels>(sum.vectors - first);
-      QuantizeWeights(sum.weights + first * kBatchTokens, count, values, sum.tokens, &weights);
+      weights.template Fill<Operands::kSigned>(sum.weights + first * kBatchTokens, count, values,
+                                               sum.tokens);
       float* out = sum.out + first * kRowStride;
       WithVectorCount<kMaxVectors>(count, [&]<int kVectors>() {
         constexpr int kVecs = Width<kVectors, 2>();

@@ -16,7 +16,6 @@
 
 #include "attention/byte_dot_kernels.h"
 #include "attention/few_rows_kernels.h"
-#include "formats/row_quantization.h"
 
 namespace swiftkv {
 namespace {
@@ -31,12 +30,9 @@ struct Fp16 {
 
   // The instruction takes six bits of a code, so a table of four times 16 levels needs no mask.
   template <int kHalf>
-  static __m512i Levels(__m512i codes) {
-    const __m512i levels = _mm512_xor_si512(
-        _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(kInt4Levels))),
-        _mm512_set1_epi8(static_cast<char>(0x80)));
+  static __m512i Lookup(__m512i table, __m512i codes) {
     if constexpr (kHalf == 1) codes = _mm512_srli_epi16(codes, 4);
-    return _mm512_permutexvar_epi8(codes, levels);
+    return _mm512_permutexvar_epi8(codes, table);
   }
 };
 

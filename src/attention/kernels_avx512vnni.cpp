@@ -8,19 +8,15 @@
 #include <immintrin.h>
 
 #include "attention/byte_dot_kernels.h"
-#include "formats/row_quantization.h"
 
 namespace swiftkv {
 namespace {
 
 struct Vnni {
   template <int kHalf>
-  static __m512i Levels(__m512i codes) {
-    const __m512i levels = _mm512_xor_si512(
-        _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(kInt4Levels))),
-        _mm512_set1_epi8(static_cast<char>(0x80)));
+  static __m512i Lookup(__m512i table, __m512i codes) {
     if constexpr (kHalf == 1) codes = _mm512_srli_epi16(codes, 4);
-    return _mm512_shuffle_epi8(levels, _mm512_and_si512(codes, _mm512_set1_epi8(15)));
+    return _mm512_shuffle_epi8(table, _mm512_and_si512(codes, _mm512_set1_epi8(15)));
   }
 };
 
