@@ -20,6 +20,7 @@
 
 #include "swiftkv/page_view.h"
 #include "swiftkv/quality.h"
+#include "swiftkv/rounding_guide.h"
 #include "swiftkv/status.h"
 
 namespace swiftkv {
@@ -52,6 +53,9 @@ struct KvCacheOptions {
   // Hold pages in 2 MiB ones where the system has them: only stretches that frames fill, so that no
   // byte more is in use.
   bool huge_pages = true;
+  // Guide the rounding of keys in formats with scales; of every layer and kv head. Null: each
+  // value goes to its nearest code.
+  std::shared_ptr<const KeyGuides> key_guides;
 };
 
 // Where every mapped byte is. The first five add up to mapped_bytes, always. Frames and the

@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "swiftkv/quality.h"
+#include "swiftkv/rounding_guide.h"
 
 namespace swiftkv {
 
@@ -56,6 +57,8 @@ struct PlaneRef {
   int head_dim;
   Byte* data;     // [PlaneBytes(head_dim)], aligned to 64
   Scale* scales;  // [16] f16, or null where the format has none
+  // Of rows to be written, where their rounding is guided; formats without scales need none.
+  const RoundingGuide* guide = nullptr;
 };
 using PlaneView = PlaneRef<const std::byte, const std::uint16_t>;
 using MutablePlane = PlaneRef<std::byte, std::uint16_t>;

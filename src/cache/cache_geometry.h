@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -14,9 +15,16 @@ namespace swiftkv {
 struct CacheGeometry {
   std::vector<LayerShape> layers;
   std::vector<LayerGroup> groups;
+  std::shared_ptr<const KeyGuides> key_guides;  // null for none, else of all layers and heads
 
   // Errors: InvalidArgument for a bad shape.
   static Result<CacheGeometry> For(std::span<const LayerShape> layers);
+
+  // Returns what guides the rounding of a head's keys, or null.
+  const RoundingGuide* guide(int layer, std::size_t head) const {
+    if (key_guides == nullptr) return nullptr;
+    return &(*key_guides)[static_cast<std::size_t>(layer)][head];
+  }
 
   int window(std::size_t group) const { return groups[group].shape.window; }
 

@@ -22,8 +22,9 @@ void RecodePlane(const PageCodec& from_codec, const PlaneView& from, const PageC
 
 }  // namespace
 
-void RecodeFrame(const LayerGroup& group, LaidOutFrame<const std::byte> from,
-                 LaidOutFrame<std::byte> to, int num_slots) {
+void RecodeFrame(const CacheGeometry& geometry, std::size_t group_index,
+                 LaidOutFrame<const std::byte> from, LaidOutFrame<std::byte> to, int num_slots) {
+  const LayerGroup& group = geometry.groups[group_index];
   const int head_dim = group.shape.head_dim;
   const auto heads = static_cast<std::size_t>(group.shape.kv_heads);
   const SlotRange slots = {0, num_slots};
@@ -39,9 +40,10 @@ void RecodeFrame(const LayerGroup& group, LaidOutFrame<const std::byte> from,
     for (std::size_t head = 0; head < heads; ++head) {
       const std::byte* const page = pages + head * source.head_stride;
       std::byte* const new_page = new_pages + head * target.head_stride;
+      MutablePlane keys = MutableKeyPlane(target.format, target.layout, head_dim, new_page);
+      keys.guide = geometry.guide(layer, head);
       RecodePlane(*source.format.key, KeyPlane(source.format, source.layout, head_dim, page),
-                  *target.format.key,
-                  MutableKeyPlane(target.format, target.layout, head_dim, new_page), slots);
+                  *target.format.key, keys, slots);
       RecodePlane(*source.format.value, ValuePlane(source.format, source.layout, head_dim, page),
                   *target.format.value,
                   MutableValuePlane(target.format, target.layout, head_dim, new_page), slots);

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "cache/block_layout.h"
+#include "cache/cache_geometry.h"
 
 namespace swiftkv {
 
@@ -15,9 +16,9 @@ struct LaidOutFrame {
   Byte* data;
 };
 
-// Writes slots [0, num_slots) of every page of `group` from `from` to `to`. Planes of one format on
+// Writes slots [0, num_slots) of every page of a group from `from` to `to`. Planes of one format on
 // both sides are copied byte for byte, all slots; the others are decoded and encoded.
-void RecodeFrame(const LayerGroup& group, LaidOutFrame<const std::byte> from,
-                 LaidOutFrame<std::byte> to, int num_slots);
+void RecodeFrame(const CacheGeometry& geometry, std::size_t group,
+                 LaidOutFrame<const std::byte> from, LaidOutFrame<std::byte> to, int num_slots);
 
 }  // namespace swiftkv

@@ -22,6 +22,18 @@ const LayerPlace& PlaceOf(const StoredLayout& stored, int layer) {
   return places[static_cast<std::size_t>(layer)];
 }
 
+bool GuidesFit(const KeyGuides& guides, const std::vector<LayerShape>& layers) {
+  if (guides.size() != layers.size()) return false;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const auto dim = static_cast<std::size_t>(layers[i].head_dim);
+    if (guides[i].size() != static_cast<std::size_t>(layers[i].kv_heads)) return false;
+    for (const RoundingGuide& guide : guides[i]) {
+      if (guide.weights.size() != dim || guide.spread.size() != dim * dim) return false;
+    }
+  }
+  return true;
+}
+
 std::uint64_t BytesPerToken(const StoredFormat& format) {
   return format.sealed.layout.block_bytes() / kPageTokens;
 }
@@ -44,6 +56,10 @@ KvCache::~KvCache() = default;
 Result<std::unique_ptr<KvCache>> KvCache::Create(const KvCacheOptions& options) {
   const KvFormat format = {options.key_format, options.value_format};
   SKV_ASSIGN_OR_RETURN(CacheGeometry geometry, CacheGeometry::For(options.layers));
+  if (options.key_guides != nullptr) {
+    SKV_CHECK(GuidesFit(*options.key_guides, options.layers), "the guides are another model's");
+    geometry.key_guides = options.key_guides;
+  }
   SKV_ASSIGN_OR_RETURN(FormatPlan plan, FormatPlan::For(geometry.layers, format.key, format.value));
   const std::uint64_t smallest = SmallestBound(BlockLayout::For(geometry, std::move(plan.open)),
                                                BlockLayout::For(geometry, std::move(plan.sealed)));
@@ -118,8 +134,9 @@ void KvCache::StoreRows(const KvRows& rows) const {
     for (int head = rows.first_head; head < rows.end_head; ++head) {
       std::byte* const page = pages + static_cast<std::size_t>(head) * place.head_stride;
       const std::size_t row = first_row + static_cast<std::size_t>(head * shape.head_dim);
-      place.format.key->Encode(MutableKeyPlane(place.format, place.layout, shape.head_dim, page),
-                               slots, rows.keys + row, rows.token_stride);
+      MutablePlane keys = MutableKeyPlane(place.format, place.layout, shape.head_dim, page);
+      keys.guide = state_->geometry.guide(rows.layer, static_cast<std::size_t>(head));
+      place.format.key->Encode(keys, slots, rows.keys + row, rows.token_stride);
       place.format.value->Encode(
           MutableValuePlane(place.format, place.layout, shape.head_dim, page), slots,
           rows.values + row, rows.token_stride);

@@ -31,7 +31,7 @@ bool SequenceSet::TrySealNext(Sequence* sequence, std::size_t group) {
       sealed.Release({&twin, 1});
       return false;
     }
-    RecodeFrame(geometry_->groups[group], {&format.open.layout, open.arena().Frame(frame)},
+    RecodeFrame(*geometry_, group, {&format.open.layout, open.arena().Frame(frame)},
                 {&format.sealed.layout, sealed.arena().Frame(twin)}, kPageTokens);
   } else {
     sealed.AddReference(twin);
@@ -49,7 +49,7 @@ void SequenceSet::OpenLastBlock(Sequence* sequence, std::size_t group, std::uint
   FramePool& sealed = *format.sealed.pools[group];
   const std::uint32_t frame = table.frame(table.sealed_end() - 1);
   SKV_CHECK(table.sealed_end() - 1 == sequence->length / kPageTokens);
-  RecodeFrame(geometry_->groups[group], {&format.sealed.layout, sealed.arena().Frame(frame)},
+  RecodeFrame(*geometry_, group, {&format.sealed.layout, sealed.arena().Frame(frame)},
               {&format.open.layout, open.arena().Frame(copy)},
               static_cast<int>(sequence->length % kPageTokens));
   table.OpenNewest(copy);

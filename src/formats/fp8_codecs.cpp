@@ -3,8 +3,13 @@
 // largest finite code: nothing overflows, and what is small keeps its own exponent.
 #include "formats/fp8_codecs.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/fp8.h"
+#include "base/half.h"
 #include "formats/row_quantization.h"
+#include "formats/slot_transpose.h"
 
 namespace swiftkv {
 namespace {
@@ -39,15 +44,68 @@ std::uint16_t EncodeRow(const float* row, std::size_t dim, std::uint8_t* codes) 
   return scale;
 }
 
+// Where a row's values lie between powers of two decides how well they are rounded: under a guide,
+// of scales within one octave the one that costs least is taken.
+constexpr std::size_t kScalesTried = 16;
+static_assert(kScalesTried <= kPageTokens, "one call of GuidedRows");
+
+template <class Format>
+float BestScale(const float* row, const std::uint8_t* codes, std::size_t dim) {
+  double product = 0;
+  double square = 0;
+  for (std::size_t c = 0; c < dim; ++c) {
+    const auto level = static_cast<double>(Format::ToFloat(codes[c]));
+    product += static_cast<double>(row[c]) * level;
+    square += level * level;
+  }
+  return square == 0 ? 0.0F : static_cast<float>(product / square);
+}
+
+template <class Format, RoundGuided kRound>
+std::uint16_t EncodeRowGuided(const RoundingGuide& guide, const float* row, std::size_t dim,
+                              std::uint8_t* codes) {
+  const float scale = HostRowQuantization().max_abs(row, dim) / Format::kMax;
+  float scales[kScalesTried];
+  float factors[kScalesTried];
+  float costs[kScalesTried];
+  std::uint8_t tried[kScalesTried * kMostChannels];
+  for (std::size_t i = 0; i < kScalesTried; ++i) {
+    const float step = static_cast<float>(i) / static_cast<float>(kScalesTried);
+    scales[i] = HalfToFloat(ScaleAtLeast(scale * std::exp2(step)));
+    factors[i] = scales[i] == 0 ? 0.0F : 1.0F / scales[i];
+  }
+  kRound({.guide = &guide,
+          .rows = row,
+          .row_stride = 0,
+          .dim = dim,
+          .count = kScalesTried,
+          .factors = factors,
+          .codes = tried,
+          .costs = costs});
+  std::size_t best = 0;
+  const auto cost = [&](std::size_t i) { return costs[i] * scales[i] * scales[i]; };
+  for (std::size_t i = 1; i < kScalesTried; ++i) best = cost(i) < cost(best) ? i : best;
+  std::copy_n(tried + best * dim, dim, codes);
+  return FloatToHalfSaturated(BestScale<Format>(row, codes, dim));
+}
+
+template <class Format, RoundGuided kRound>
+void EncodeGuided(GuidedRows rows, std::uint16_t* scales) {
+  for (std::size_t t = 0; t < rows.count; ++t) {
+    scales[t] = EncodeRowGuided<Format, kRound>(*rows.guide, rows.rows + t * rows.row_stride,
+                                                rows.dim, rows.codes + t * rows.dim);
+  }
+}
+
 template <class Format>
 void DecodeRow(const std::uint8_t* codes, float scale, std::size_t dim, float* row) {
   for (std::size_t c = 0; c < dim; ++c) row[c] = Format::ToFloat(codes[c]) * scale;
 }
 
 constexpr RowCoding kE4m3Coding = {EncodeRow<Fp8E4m3, &RowQuantization::to_e4m3>,
-                                   DecodeRow<Fp8E4m3>};
+                                   EncodeGuided<Fp8E4m3, RoundGuidedToE4m3>, DecodeRow<Fp8E4m3>};
 constexpr RowCoding kE5m2Coding = {EncodeRow<Fp8E5m2, &RowQuantization::to_e5m2>,
-                                   DecodeRow<Fp8E5m2>};
+                                   EncodeGuided<Fp8E5m2, RoundGuidedToE5m2>, DecodeRow<Fp8E5m2>};
 
 }  // namespace
 

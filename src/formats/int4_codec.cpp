@@ -43,11 +43,29 @@ std::uint16_t EncodeRow(const float* row, std::size_t dim, std::uint8_t* codes) 
   return fitted;
 }
 
+// Codes are for the scale of rows rounded without a guide; then the scale that is best for them is
+// taken.
+void EncodeGuided(GuidedRows rows, std::uint16_t* scales) {
+  float factors[kPageTokens];
+  float costs[kPageTokens];
+  for (std::size_t t = 0; t < rows.count; ++t) {
+    scales[t] = EncodeRow(rows.rows + t * rows.row_stride, rows.dim, rows.codes + t * rows.dim);
+    factors[t] = FactorOf(scales[t]);
+  }
+  rows.factors = factors;
+  rows.costs = costs;
+  RoundGuidedToInt4(rows);
+  for (std::size_t t = 0; t < rows.count; ++t) {
+    scales[t] = HalfScale(HostRowQuantization().fit_int4(rows.rows + t * rows.row_stride,
+                                                         rows.codes + t * rows.dim, rows.dim));
+  }
+}
+
 void DecodeRow(const std::uint8_t* codes, float scale, std::size_t dim, float* row) {
   for (std::size_t c = 0; c < dim; ++c) row[c] = static_cast<float>(kInt4Levels[codes[c]]) * scale;
 }
 
-constexpr RowCoding kCoding = {EncodeRow, DecodeRow};
+constexpr RowCoding kCoding = {EncodeRow, EncodeGuided, DecodeRow};
 
 }  // namespace
 

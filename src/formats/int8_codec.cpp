@@ -21,18 +21,33 @@ constexpr FormatInfo kInfo = {
     .rotated = true,
 };
 
+std::uint16_t ScaleOf(const float* row, std::size_t dim) {
+  return ScaleAtLeast(HostRowQuantization().max_abs(row, dim) / kLargestCode);
+}
+
 std::uint16_t EncodeRow(const float* row, std::size_t dim, std::uint8_t* codes) {
-  const RowQuantization& quantization = HostRowQuantization();
-  const std::uint16_t scale = ScaleAtLeast(quantization.max_abs(row, dim) / kLargestCode);
-  quantization.to_int8(row, FactorOf(scale), codes, dim);
+  const std::uint16_t scale = ScaleOf(row, dim);
+  HostRowQuantization().to_int8(row, FactorOf(scale), codes, dim);
   return scale;
+}
+
+void EncodeGuided(GuidedRows rows, std::uint16_t* scales) {
+  float factors[kPageTokens];
+  float costs[kPageTokens];
+  for (std::size_t t = 0; t < rows.count; ++t) {
+    scales[t] = ScaleOf(rows.rows + t * rows.row_stride, rows.dim);
+    factors[t] = FactorOf(scales[t]);
+  }
+  rows.factors = factors;
+  rows.costs = costs;
+  RoundGuidedToInt8(rows);
 }
 
 void DecodeRow(const std::uint8_t* codes, float scale, std::size_t dim, float* row) {
   for (std::size_t c = 0; c < dim; ++c) row[c] = static_cast<float>(codes[c] - kBias) * scale;
 }
 
-constexpr RowCoding kCoding = {EncodeRow, DecodeRow};
+constexpr RowCoding kCoding = {EncodeRow, EncodeGuided, DecodeRow};
 
 }  // namespace
 

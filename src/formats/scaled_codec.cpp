@@ -43,9 +43,21 @@ void ScaledCodec::EncodeStored(const MutablePlane& plane, SlotRange slots, const
   CheckSlots(slots);
   const auto dim = static_cast<std::size_t>(plane.head_dim);
   alignas(kPageAlignment) std::uint8_t codes[kPageTokens * kMostChannels];
-  for (std::size_t t = 0; t < static_cast<std::size_t>(slots.count); ++t) {
-    plane.scales[static_cast<std::size_t>(slots.first_slot) + t] =
-        coding_->encode(rows + t * row_stride, dim, codes + t * dim);
+  std::uint16_t* const scales = plane.scales + slots.first_slot;
+  const auto count = static_cast<std::size_t>(slots.count);
+  if (plane.guide != nullptr) {
+    GuidedRows guided;
+    guided.guide = plane.guide;
+    guided.rows = rows;
+    guided.row_stride = row_stride;
+    guided.dim = dim;
+    guided.count = count;
+    guided.codes = codes;
+    coding_->encode_guided(guided, scales);
+  } else {
+    for (std::size_t t = 0; t < count; ++t) {
+      scales[t] = coding_->encode(rows + t * row_stride, dim, codes + t * dim);
+    }
   }
   auto* const data = reinterpret_cast<std::uint8_t*>(plane.data);
   const auto scatter = plane.plane == Plane::kKey ? layout_->scatter_keys : layout_->scatter_values;

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "formats/code_layout.h"
+#include "formats/guided_rounding.h"
 #include "swiftkv/page_codec.h"
 
 namespace swiftkv {
@@ -18,6 +19,9 @@ struct RowCoding {
   // Writes the codes of a row [dim] and returns its scale as f16 bits. The row is sanitised
   // (RowQuantization::sanitize) and, in a rotated format, rotated.
   std::uint16_t (*encode)(const float* row, std::size_t dim, std::uint8_t* codes);
+  // Likewise for several rows and under a guide: writes codes and `scales`, [count] f16 bits.
+  // `rows` comes without factors and costs.
+  void (*encode_guided)(GuidedRows rows, std::uint16_t* scales);
   // Writes the values of codes [dim].
   void (*decode)(const std::uint8_t* codes, float scale, std::size_t dim, float* row);
 };
