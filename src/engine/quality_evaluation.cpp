@@ -88,6 +88,7 @@ class LockstepRun {
     options.memory_bytes =
         2 * widest.TokenBytes() * static_cast<std::uint64_t>(context_ + kPageTokens) +
         kMetadataBytes;
+    options.key_guides = task_.key_guides;
     Lane lane;
     lane.key_format = options.key_format;
     lane.value_format = options.value_format;

@@ -16,6 +16,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "engine/divergence.h"
 #include "model/language_model.h"
 #include "swiftkv/page_layout.h"
+#include "swiftkv/rounding_guide.h"
 #include "swiftkv/status.h"
 
 namespace swiftkv {
@@ -34,6 +36,7 @@ struct QualityTask {
   int chunk = 32;                   // tokens of a step; fewer where their logits would pass
                                     // kMaxChunkLogitBytes
   std::vector<PageFormat> formats;
+  std::shared_ptr<const KeyGuides> key_guides;  // of every lane but the exact one; may be null
 };
 
 inline constexpr int kLeastWindowTokens = 16;

@@ -80,6 +80,7 @@ Status ForwardStep::Prepare(KvCache* cache, const ModelBatch& batch) {
             "the cache is another model's");
   cache_ = cache;
   slices_.assign(batch.slices.begin(), batch.slices.end());
+  num_rows_ = static_cast<int>(batch.tokens.size());
   needs_merge_ = false;
   for (Group& group : groups_) group.plan = nullptr;
   std::size_t scratch = 0;
@@ -183,6 +184,9 @@ void ForwardStep::Store(int layer, const ComputedKv& kv, int thread, int num_thr
 void ForwardStep::Attend(int layer, const float* q, float* out, AttentionTeam team) const {
   const ForwardTimer timer(AttentionSeconds(team.thread));
   AttentionBatch batch = BatchOf(layer);
+  if (query_moments_ != nullptr) {
+    query_moments_->Add(layer, q, num_rows_, team.thread, team.num_threads);
+  }
   batch.q = q;
   batch.out = out;
   team.scratch = scratch_.get();

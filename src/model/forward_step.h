@@ -15,6 +15,7 @@
 #include "model/decoder_spec.h"
 #include "model/forward_times.h"
 #include "model/model_batch.h"
+#include "model/query_moments.h"
 #include "swiftkv/attention.h"
 #include "swiftkv/kv_cache.h"
 #include "swiftkv/status.h"
@@ -51,6 +52,9 @@ class ForwardStep {
   // nothing.
   void set_times(ForwardTimes* times) { times_ = times; }
 
+  // Adds the queries of what follows to `moments`, which outlives it; null, as at first, adds none.
+  void set_query_moments(QueryMoments* moments) { query_moments_ = moments; }
+
   void Store(int layer, const ComputedKv& kv, int thread, int num_threads) const;
   void Attend(int layer, const float* q, float* out, AttentionTeam team) const;
   void Merge(int layer, const float* q, float* out, AttentionTeam team) const;
@@ -83,9 +87,11 @@ class ForwardStep {
   std::vector<Layer> layers_;
   KvCache* cache_ = nullptr;
   std::vector<BatchSlice> slices_;
+  int num_rows_ = 0;                   // of all slices
   std::vector<std::size_t> run_ends_;  // Prepare's: of each slice in Layer::runs
   bool needs_merge_ = false;
-  ForwardTimes* times_ = nullptr;                    // written by thread 0 only
+  ForwardTimes* times_ = nullptr;  // written by thread 0 only
+  QueryMoments* query_moments_ = nullptr;
   std::unique_ptr<std::byte, FreeScratch> scratch_;  // aligned to 64
   std::size_t scratch_size_ = 0;
 };

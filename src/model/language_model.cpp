@@ -177,6 +177,9 @@ const DecoderSpec& LanguageModel::spec() const { return state_->spec; }
 int LanguageModel::context() const { return state_->context; }
 int LanguageModel::threads() const { return state_->threads; }
 void LanguageModel::set_times(ForwardTimes* times) { state_->step->set_times(times); }
+void LanguageModel::set_query_moments(QueryMoments* moments) {
+  state_->step->set_query_moments(moments);
+}
 int LanguageModel::max_batch_rows() const { return state_->max_batch_rows; }
 const std::string& LanguageModel::fingerprint() const { return state_->fingerprint; }
 

@@ -16,6 +16,7 @@
 #include "model/decoder_spec.h"
 #include "model/forward_times.h"
 #include "model/model_batch.h"
+#include "model/query_moments.h"
 #include "swiftkv/attention.h"
 #include "swiftkv/kv_cache.h"
 #include "swiftkv/status.h"
@@ -89,6 +90,10 @@ class LanguageModel {
   // Adds what coming Forwards spend on attention to `times`, which outlives them; null, as at
   // first, measures nothing and costs nothing.
   void set_times(ForwardTimes* times);
+
+  // Adds the queries of coming Forwards to `moments`, which outlives them; null, as at first, adds
+  // none. The last layer's count only in steps that want logits.
+  void set_query_moments(QueryMoments* moments);
 
   // Computes the batch: stores the rows' K/V into their reserved slots and returns the wanted
   // logits, [outputs, vocab_size] f32 in slice order, valid until the next call. Reserve comes

@@ -14,7 +14,7 @@
 namespace swiftkv {
 
 // Raised when stored figures would no longer be those that this program measures.
-inline constexpr int kCalibrationVersion = 1;
+inline constexpr int kCalibrationVersion = 2;
 
 class CalibrationStore {
  public:

@@ -18,6 +18,7 @@
 #include "model/thread_count.h"
 #include "model/vocabulary.h"
 #include "swiftkv/attention.h"
+#include "tools/key_guide_store.h"
 #include "tools/linear_store.h"
 
 namespace swiftkv {
@@ -156,6 +157,8 @@ Result<Measurement> MeasureQuality(const MeasurementTask& task, const StageCallb
   quality.context = task.model.context > 0 ? task.model.context : kCalibrationContext;
   quality.chunk = task.model.max_batch_rows;
   quality.formats = task.formats;
+  SKV_ASSIGN_OR_RETURN(quality.key_guides,
+                       GuidesFromCalibrationText(model.get(), *vocabulary, cancel));
   SKV_ASSIGN_OR_RETURN(measurement.report,
                        EvaluateQuality(model.get(), quality, at("measuring"), cancel));
   return measurement;
