@@ -9,6 +9,8 @@
 #include "base/byte_size.h"
 #include "base/process_memory.h"
 #include "base/status_macros.h"
+#include "tools/interrupt.h"
+#include "tools/key_guide_store.h"
 #include "tools/linear_store.h"
 #include "tools/model_path.h"
 
@@ -51,6 +53,11 @@ Result<ModelStack> LoadModelStack(const RunOptions& options, const ProgressCallb
   SKV_ASSIGN_OR_RETURN(const PageFormat format, PageFormatOf(options.cache));
   cache_options.key_format = format.key->info().name;
   cache_options.value_format = format.value->info().name;
+  if (format.key->info().has_scales) {
+    SKV_ASSIGN_OR_RETURN(
+        cache_options.key_guides,
+        ProcessKeyGuideStore().Guides(stack.model.get(), *stack.vocabulary, InterruptFlag()));
+  }
   SKV_ASSIGN_OR_RETURN(cache_options.memory_bytes,
                        ResolveKvBytes(options.cache.memory, stack.model->memory()));
   SKV_ASSIGN_OR_RETURN(KvFootprint footprint,
