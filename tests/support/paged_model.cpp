@@ -19,6 +19,7 @@ Result<std::unique_ptr<PagedModel>> PagedModel::Load(const std::string& path,
   model_options.attention_backend = options.attention_backend;
   model_options.isa = options.isa;
   model_options.linear = options.linear;
+  model_options.precise = options.precise;
   model_options.packed_weights = options.packed_weights;
   model_options.use_repacked_weights = options.repacked_weights;
   model_options.max_batch_rows = options.max_chunk;

@@ -27,6 +27,7 @@ struct PagedModelOptions {
   std::string attention_backend = "cpu";
   std::string isa = "auto";
   std::string linear = "ggml";
+  bool precise = false;
   std::string packed_weights = "off";
   bool repacked_weights = true;
   std::uint64_t cache_bytes = std::uint64_t{256} << 20U;
