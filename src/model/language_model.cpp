@@ -195,6 +195,7 @@ ModelMemory LanguageModel::memory() const {
   ModelMemory memory;
   memory.mapped_weights_bytes = state_->store->mapped_bytes();
   memory.repacked_weights_bytes = state_->store->private_bytes();
+  memory.linear_scratch_bytes = state_->linear->scratch_bytes();
   memory.packed_weights_bytes = state_->packed.bytes();
   memory.activation_bytes = state_->runner->memory_bytes() + state_->step->scratch_bytes() +
                             state_->linear->scratch_bytes();

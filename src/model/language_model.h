@@ -61,6 +61,7 @@ struct ModelMemory {
   std::uint64_t packed_weights_bytes = 0;    // unpacked copies for many rows
   // graph buffers and the scratch of attention and linear layers at max_batch_rows, bounded
   std::uint64_t activation_bytes = 0;
+  std::uint64_t linear_scratch_bytes = 0;  // of these, what unpacked panels of weights take
 };
 
 // Called with done in [0, 1] while weights load; returning false cancels.
