@@ -124,6 +124,32 @@ void ComputeProducts(ggml_tensor* result, int thread, int num_threads, void* use
   }
 }
 
+// Returns the node that prepares x for `backend`.
+ggml_tensor* Prepared(ggml_context* context, const LinearBackend& backend, ggml_tensor* x,
+                      LinearNodes* graph) {
+  if (graph->prepared_of == x && graph->prepared_by == &backend) return graph->prepared;
+  auto node = std::make_unique<LinearNode>();
+  node->backend = &backend;
+  node->inputs = x->ne[0];
+  node->rows = static_cast<int>(x->ne[1]);
+  const std::size_t bytes = backend.PreparedBytes(node->rows, node->inputs) + kAlignment;
+  ggml_tensor* sources[] = {x};
+  graph->prepared = ggml_custom_4d(context, GGML_TYPE_I8, static_cast<std::int64_t>(bytes), 1, 1, 1,
+                                   sources, 1, ComputePrepare, GGML_N_TASKS_MAX, node.get());
+  graph->prepared_of = x;
+  graph->prepared_by = &backend;
+  graph->nodes.push_back(std::move(node));
+  return graph->prepared;
+}
+
+// Adds a node of products, and tells the one before what it reads next.
+void Append(std::unique_ptr<LinearNode> node, LinearNodes* graph) {
+  const auto before = std::find_if(graph->nodes.rbegin(), graph->nodes.rend(),
+                                   [](const auto& other) { return !other->parts.empty(); });
+  if (before != graph->nodes.rend()) (*before)->following = node.get();
+  graph->nodes.push_back(std::move(node));
+}
+
 std::int64_t OutputsOf(std::span<const Linear> matrices) {
   std::int64_t outputs = 0;
   for (const Linear& matrix : matrices) outputs += matrix.weight->ne[1];
@@ -157,25 +183,8 @@ bool LinearLayers::CanJoin(std::span<const Linear> matrices, int rows) const {
          });
 }
 
-ggml_tensor* LinearLayers::Prepared(ggml_context* context, const LinearBackend& backend,
-                                    ggml_tensor* x, LinearNodes* nodes) {
-  if (prepared_of_ == x && prepared_by_ == &backend) return prepared_;
-  auto node = std::make_unique<LinearNode>();
-  node->backend = &backend;
-  node->inputs = x->ne[0];
-  node->rows = static_cast<int>(x->ne[1]);
-  const std::size_t bytes = backend.PreparedBytes(node->rows, node->inputs) + kAlignment;
-  ggml_tensor* sources[] = {x};
-  prepared_ = ggml_custom_4d(context, GGML_TYPE_I8, static_cast<std::int64_t>(bytes), 1, 1, 1,
-                             sources, 1, ComputePrepare, GGML_N_TASKS_MAX, node.get());
-  prepared_of_ = x;
-  prepared_by_ = &backend;
-  nodes->push_back(std::move(node));
-  return prepared_;
-}
-
 ggml_tensor* LinearLayers::Multiply(ggml_context* context, std::span<const Linear> matrices,
-                                    ggml_tensor* x, LinearNodes* nodes) {
+                                    ggml_tensor* x, LinearNodes* graph) {
   const auto rows = static_cast<int>(x->ne[1]);
   const LinearBackend* backend = BackendOf(matrices.front(), rows);
   auto node = std::make_unique<LinearNode>();
@@ -215,14 +224,11 @@ ggml_tensor* LinearLayers::Multiply(ggml_context* context, std::span<const Linea
   if (node->prepares) scratch += prepared;
   if (status_.ok()) status_ = scratch_.Ensure(scratch);
   ggml_tensor* source = x;
-  if (prepared > 0 && !node->prepares) source = Prepared(context, *backend, x, nodes);
+  if (prepared > 0 && !node->prepares) source = Prepared(context, *backend, x, graph);
   ggml_tensor* sources[] = {source};
   ggml_tensor* product = ggml_custom_4d(context, GGML_TYPE_F32, outputs, rows, 1, 1, sources, 1,
                                         ComputeProducts, GGML_N_TASKS_MAX, node.get());
-  const auto before = std::find_if(nodes->rbegin(), nodes->rend(),
-                                   [](const auto& other) { return !other->parts.empty(); });
-  if (before != nodes->rend()) (*before)->following = node.get();
-  nodes->push_back(std::move(node));
+  Append(std::move(node), graph);
   return product;
 }
 

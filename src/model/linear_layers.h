@@ -62,7 +62,16 @@ struct LinearNode {
   std::atomic<int> next_panel{0};
   std::atomic<int> finished{0};
 };
-using LinearNodes = std::vector<std::unique_ptr<LinearNode>>;
+
+// All nodes of a graph, in the order of computation.
+struct LinearNodes {
+  std::vector<std::unique_ptr<LinearNode>> nodes;
+  // The last rows that were prepared, and the tensor that holds them, so that matrices in separate
+  // nodes share them.
+  const ggml_tensor* prepared_of = nullptr;
+  const LinearBackend* prepared_by = nullptr;
+  ggml_tensor* prepared = nullptr;
+};
 
 class LinearLayers {
  public:
@@ -75,7 +84,7 @@ class LinearLayers {
   // Returns x [inputs, rows] times all `matrices`, results side by side: [sum of outputs, rows].
   // With several matrices only where CanJoin. Errors: ResourceExhausted.
   ggml_tensor* Multiply(ggml_context* context, std::span<const Linear> matrices, ggml_tensor* x,
-                        LinearNodes* nodes);
+                        LinearNodes* graph);
 
   // Whether one node multiplies rows by all of the matrices.
   bool CanJoin(std::span<const Linear> matrices, int rows) const;
@@ -85,9 +94,6 @@ class LinearLayers {
   std::uint64_t scratch_bytes() const { return scratch_.bytes(); }
 
  private:
-  ggml_tensor* Prepared(ggml_context* context, const LinearBackend& backend, ggml_tensor* x,
-                        LinearNodes* nodes);
-
   const LinearBackend* BackendOf(const Linear& matrix, int rows) const {
     return choice_ == nullptr ? backend_ : choice_->Find(*matrix.weight, rows);
   }
@@ -97,10 +103,6 @@ class LinearLayers {
   const LinearBackend* backend_ = nullptr;
   LinearScratch scratch_;
   Status status_;
-  // The last rows that were prepared, so that matrices in separate nodes share them.
-  const ggml_tensor* prepared_of_ = nullptr;
-  const LinearBackend* prepared_by_ = nullptr;
-  ggml_tensor* prepared_ = nullptr;
 };
 
 }  // namespace swiftkv

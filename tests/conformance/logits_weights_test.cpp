@@ -104,6 +104,12 @@ INSTANTIATE_TEST_SUITE_P(
              (std::get<1>(row.param) ? "_tied_" : "_untied_") + WeightsName(std::get<2>(row.param));
     });
 
+std::vector<std::string> LinearNames() {
+  std::vector<std::string> names;
+  for (const LinearBackendRow& row : AllLinearBackends()) names.emplace_back(row.name);
+  return names;
+}
+
 using LinearCase = std::tuple<TinyFamily, OracleWeights, std::string>;
 
 class LinearWeightsTest : public testing::TestWithParam<LinearCase> {};
@@ -147,6 +153,32 @@ TEST_P(LinearWeightsTest, LosesNoMoreInItsProductsThanLibllama) {
   }
 }
 
+// More step lengths than a model keeps graphs for, so that new graphs come to lie where old ones
+// lay.
+TEST(LinearGraphsTest, StepsOfEveryLengthComputeAlikeWhateverCameBefore) {
+  const TempDirectory directory;
+  Result<std::string> exact = WriteTinyGguf(WideModel(TinyFamily::kGemma3, true), directory.path());
+  const std::string path = directory.FilePath("rewritten.gguf");
+  ASSERT_TRUE(exact.ok() && RewriteWeights(*exact, path, OracleWeights::kQ4_1).ok());
+  const auto tokens = RandomTokens(60, 256, 12);
+  for (const std::string& linear : LinearNames()) {
+    PagedModelOptions options;
+    options.linear = linear;
+    auto paged = PagedModel::Load(path, options);
+    ASSERT_TRUE(paged.ok()) << paged.status().message();
+    const Result<Logits> expected = AppendInChunks(paged->get(), tokens, 60);
+    ASSERT_TRUE(expected.ok());
+    for (int chunk = 2; chunk < 50; chunk += 2) {
+      ASSERT_TRUE((*paged)->Clear().ok());
+      const Result<Logits> ours = AppendInChunks(paged->get(), tokens, chunk);
+      ASSERT_TRUE(ours.ok()) << ours.status().message();
+      DivergenceSummary summary;
+      summary.AddRows(*expected, *ours);
+      EXPECT_LE(summary.MeanKld(), 1e-4) << linear << ", chunk " << chunk;
+    }
+  }
+}
+
 TEST(PackedWeightsTest, ComputeWhatUnpackingInEveryStepDoes) {
   const TempDirectory directory;
   Result<std::string> path = WriteTinyGguf(TinyModelNamed("llama_gqa3_d64"), directory.path());
@@ -161,12 +193,6 @@ TEST(PackedWeightsTest, ComputeWhatUnpackingInEveryStepDoes) {
   EXPECT_EQ((*unpacking)->model().memory().packed_weights_bytes, 0U);
   EXPECT_GT((*packed)->model().memory().packed_weights_bytes, 0U);
   EXPECT_EQ((*unpacking)->Append(tokens)->values, (*packed)->Append(tokens)->values);
-}
-
-std::vector<std::string> LinearNames() {
-  std::vector<std::string> names;
-  for (const LinearBackendRow& row : AllLinearBackends()) names.emplace_back(row.name);
-  return names;
 }
 
 INSTANTIATE_TEST_SUITE_P(
