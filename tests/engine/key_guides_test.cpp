@@ -22,6 +22,7 @@ class KeyGuidesTest : public testing::Test {
     options.threads = threads;
     options.context = 256;
     options.max_batch_rows = max_batch_rows;
+    options.linear = "ggml";
     model_ = LanguageModel::Load(options, nullptr).value();
     tokens_ = RandomTokens(100, model_->spec().vocab_size, 5);
   }

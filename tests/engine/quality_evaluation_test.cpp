@@ -34,6 +34,7 @@ class QualityEvaluationTest : public testing::Test {
     options.context = 256;
     options.max_batch_rows = 64;
     options.attention_backend = backend;
+    options.linear = "ggml";  // as in Run: two loads that each measure may choose differently
     model_ = LanguageModel::Load(options, nullptr).value();
     tokens_ = RandomTokens(2 * kContext + 10, model_->spec().vocab_size, 5);
   }
