@@ -15,5 +15,4 @@ if(SWIFTKV_BUILD_MODEL)
   find_package(nlohmann_json REQUIRED)
   find_package(CLI11 REQUIRED)
   find_package(dnnl REQUIRED)
-
 endif()

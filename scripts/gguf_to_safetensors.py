@@ -13,6 +13,7 @@ https://huggingface.co/docs/safetensors.
 import array
 import dataclasses
 import json
+import math
 import mmap
 import pathlib
 import struct
@@ -70,6 +71,8 @@ class Cursor:
 
     def take(self, layout):
         """Returns one value of struct's type `layout`."""
+        if self.offset + struct.calcsize("<" + layout) > len(self.data):
+            raise NotConvertible(f"the file ends within its header, at {len(self.data)} bytes")
         (value,) = struct.unpack_from("<" + layout, self.data, self.offset)
         self.offset += struct.calcsize("<" + layout)
         return value
@@ -110,9 +113,12 @@ def read_gguf(data):
         found.append((name, shape, cursor.take("I"), cursor.take("Q")))
     alignment = metadata.get("general.alignment", 32)
     begin = -(-cursor.offset // alignment) * alignment
-    for name, _, kind, _ in found:
+    for name, shape, kind, offset in found:
         if kind not in ITEM_BYTES:
             raise NotConvertible(f"tensor {name} has type {kind}; F32, F16 or BF16 are read")
+        size = math.prod(shape) * ITEM_BYTES[kind]
+        if begin + offset + size > len(data):
+            raise NotConvertible(f"the file ends within tensor {name}, at {len(data)} bytes")
     return metadata, [Tensor(*row[:3], begin + row[3]) for row in found]
 
 

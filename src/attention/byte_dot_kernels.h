@@ -15,9 +15,8 @@
 // they are, the signed one: no sum of weights is needed.
 //
 // Included by kernels_avx512*.cpp files only, with S of the unnamed namespace (vector_math.h):
-//     Lookup<kHalf>(table, codes)   the bytes of a table, 16 four times, that 64 low (0) or high
-//     (1)
-//                                   nibbles point at
+//     Lookup<kHalf>(table, codes)   the bytes of a table (16, four times) that 64 nibbles point at,
+//                                   low ones for 0, high ones for 1
 #pragma once
 
 #include <immintrin.h>

@@ -198,7 +198,7 @@ void ComputeItem(const AttentionKernels& kernels, const AttentionShape& shape, I
                  TileState* state) {
   const bool overlap = state->vectors <= kMaxFewVectors;
   PageBatch current;
-  PageBatch next;
+  PageBatch next{};
   Visibility visibility = Visibility::kNone;
   if (!batches->Next(state, &current, &visibility)) return;
   ComputeScores(kernels, current, shape.head_dim, state);

@@ -61,9 +61,11 @@ void VisitComputing(Visitor&& visit, ModelOptions& options) {
   visit(OptionField{"--isa", "isa", "NAME",
                     "Instruction set of the attention kernels; auto: the best that the CPU has"},
         options.isa);
-  visit(OptionField{"--precise", "precise", "",
-                    "Compute attention in f32 throughout, whatever faster arithmetic the CPU has"},
-        options.precise);
+  visit(
+      OptionField{"--precise", "precise", "",
+                  "Compute attention in f32 throughout and linear layers by ggml, whatever faster "
+                  "arithmetic the CPU has"},
+      options.precise);
   visit(OptionField{.flags = "--linear",
                     .key = "linear",
                     .placeholder = "NAME",

@@ -3,7 +3,6 @@
 #include "model/forward_step.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "base/check.h"
 #include "base/status_macros.h"
@@ -40,8 +39,6 @@ bool SameShape(const AttentionShape& a, const AttentionShape& b) {
 }
 
 }  // namespace
-
-void ForwardStep::FreeScratch::operator()(std::byte* memory) const { std::free(memory); }
 
 ForwardStep::ForwardStep(const DecoderSpec& spec, const AttentionBackend& backend)
     : backend_(backend) {
@@ -138,14 +135,12 @@ AttentionBatch ForwardStep::BatchOf(int layer) const {
 }
 
 Status ForwardStep::EnsureScratch(std::size_t bytes) {
-  constexpr std::size_t kAlignment = 64;
   if (bytes <= scratch_size_) return Status::Ok();
-  const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  scratch_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded)));
-  scratch_size_ = scratch_ == nullptr ? 0 : rounded;
+  scratch_ = AllocateAligned(bytes);
+  scratch_size_ = scratch_ == nullptr ? 0 : RoundToCacheLine(bytes);
   if (scratch_ != nullptr) return Status::Ok();
   return Status::ResourceExhausted("not enough memory for the scratch of attention, in bytes: " +
-                                   std::to_string(rounded));
+                                   std::to_string(bytes));
 }
 
 // Work is cut into (slice, head, stretch of tokens); stretches begin at multiples of a page's

@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "base/aligned_memory.h"
 #include "model/decoder_spec.h"
 #include "model/forward_times.h"
 #include "model/model_batch.h"
@@ -78,10 +79,6 @@ class ForwardStep {
   AttentionBatch BatchOf(int layer) const;
   Status EnsureScratch(std::size_t bytes);
 
-  struct FreeScratch {
-    void operator()(std::byte* memory) const;
-  };
-
   const AttentionBackend& backend_;
   std::vector<Group> groups_;
   std::vector<Layer> layers_;
@@ -92,7 +89,7 @@ class ForwardStep {
   bool needs_merge_ = false;
   ForwardTimes* times_ = nullptr;  // written by thread 0 only
   QueryMoments* query_moments_ = nullptr;
-  std::unique_ptr<std::byte, FreeScratch> scratch_;  // aligned to 64
+  AlignedBytes scratch_;
   std::size_t scratch_size_ = 0;
 };
 

@@ -40,7 +40,7 @@ Result<DecoderGraph*> GraphRunner::Prepare(const GraphShape& shape) {
     return graphs_.back().get();
   }
   auto graph = BuildDecoderGraph(parts_, shape);
-  SKV_RETURN_IF_ERROR(parts_.linear.status());
+  SKV_RETURN_IF_ERROR(parts_.linear.TakeStatus());
   SKV_RETURN_IF_ERROR(Allocate(graph.get()));
   if (graphs_.size() == kMaxGraphs) graphs_.erase(graphs_.begin());
   graphs_.push_back(std::move(graph));

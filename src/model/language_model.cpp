@@ -31,6 +31,7 @@ constexpr int kMaxThreads = 512;   // ggml's limit
 constexpr int kMaxRows = 1 << 16;  // of one Forward
 constexpr int kLeastUsualRows = 128;
 constexpr int kMostUsualRows = 512;
+constexpr int kUnmeasuredRows = 256;
 
 Status CheckOptions(const ModelOptions& options) {
   if (options.threads < 0 || options.threads > kMaxThreads) {
@@ -61,7 +62,7 @@ struct LanguageModel::State {
   Status LoadWeights(const GgufFile& file, const ModelOptions& options,
                      const ProgressCallback& progress);
   Status ChooseLinear(const ModelOptions& options);
-  void MeasureLinear(const LinearMemo& memo);
+  void MeasureLinear(const LinearMemo& memo, bool repacked);
   int UsualRows() const;
   Status PrepareForward();
   Status CheckBatch(const KvCache& cache, const ModelBatch& batch) const;
@@ -108,10 +109,12 @@ Status LanguageModel::State::ChooseLinear(const ModelOptions& options) {
 }
 
 // What was measured holds for equal weights, CPUs and teams.
-void LanguageModel::State::MeasureLinear(const LinearMemo& memo) {
+void LanguageModel::State::MeasureLinear(const LinearMemo& memo, bool repacked) {
+  if (!linear_choice.measures()) return;
   const std::vector<const ggml_tensor*> matrices = ListMatrices(weights);
   const std::string key = fingerprint + "-" + std::to_string(threads) + "-" +
-                          std::to_string(HostCpuSignature()) + "-" + std::to_string(kLinearVersion);
+                          std::to_string(HostCpuSignature()) + "-" +
+                          std::to_string(kLinearVersion) + (repacked ? "" : "-mapped");
   if (memo.recall != nullptr && linear_choice.Parse(memo.recall(key), matrices)) return;
   linear_choice.Measure(matrices, threads);
   if (memo.keep != nullptr) memo.keep(key, linear_choice.Text());
@@ -122,7 +125,7 @@ void LanguageModel::State::MeasureLinear(const LinearMemo& memo) {
 int LanguageModel::State::UsualRows() const {
   constexpr double kStallSeconds = 0.25;
   const double seconds_per_row = linear_choice.SecondsPerRow(ListMatrices(weights));
-  if (seconds_per_row <= 0) return kMostUsualRows;  // nothing was measured
+  if (seconds_per_row <= 0) return kUnmeasuredRows;
   const double rows = std::min<double>(kStallSeconds / seconds_per_row, kMostUsualRows);
   return std::max(kLeastUsualRows, static_cast<int>(rows) / kPageTokens * kPageTokens);
 }
@@ -149,7 +152,7 @@ Status LanguageModel::State::Load(const ModelOptions& options, const ProgressCal
   SKV_ASSIGN_OR_RETURN(fingerprint, ModelFingerprint(*file));
   SKV_RETURN_IF_ERROR(ChooseLinear(options));
   SKV_RETURN_IF_ERROR(LoadWeights(*file, options, progress));
-  MeasureLinear(options.linear_memo);
+  MeasureLinear(options.linear_memo, options.use_repacked_weights);
   if (max_batch_rows == 0) max_batch_rows = UsualRows();
   max_batch_rows = std::min(max_batch_rows, context);
   SKV_RETURN_IF_ERROR(packed.Pack(ListMatrices(weights), linear_choice, packed_limit));

@@ -38,16 +38,17 @@ struct ModelOptions {
   int threads = 0;   // 0: the cores that this process may use
   int context = 0;   // 0: the model's maximum; above it is refused
   std::string attention_backend = "cpu";
-  std::string isa = "auto";          // of our own kernels
-  bool precise = false;              // attention in f32 throughout
+  std::string isa = "auto";          // of the attention kernels
+  bool precise = false;              // attention in f32 throughout, linear layers by ggml
   bool use_repacked_weights = true;  // ggml's extra buffer types: AMX and repack
   // The backend of linear layers, or "auto": the fastest for each weight and number of rows, by
   // measuring at load. Precise models take ggml's.
   std::string linear = "auto";
   // Memory for weights kept unpacked where that speeds many rows up: "off", "auto" or a size.
   std::string packed_weights = "off";
-  LinearMemo linear_memo;    // where measured choices are kept; without it every load measures
-  int max_batch_rows = 512;  // most rows of one Forward
+  LinearMemo linear_memo;  // where measured choices are kept; without it every load measures
+  // Most rows of one Forward; 0: as many as keep a step short, but unpacking of weights cheap.
+  int max_batch_rows = 0;
 };
 
 // Makes the backend that the options ask for. Errors: InvalidArgument and Unsupported with what is

@@ -29,9 +29,9 @@ struct LinearShape {
   friend auto operator<=>(const LinearShape&, const LinearShape&) = default;
 };
 
-// Rows of activations: `floats` [rows, inputs] f32 back to back, and what Prepare made of them.
+// Rows of activations: `floats` [rows, inputs] f32 back to back, or what Prepare made of them.
 struct LinearInputs {
-  const float* floats = nullptr;
+  const float* floats = nullptr;  // null for Multiply where rows are prepared
   int rows = 0;
   std::int64_t inputs = 0;
   const std::byte* prepared = nullptr;  // aligned to 64; null where PreparedBytes is 0

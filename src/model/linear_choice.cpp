@@ -3,7 +3,6 @@
 #include "model/linear_choice.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 #include <sstream>
 
@@ -50,12 +49,11 @@ Result<LinearChoice> LinearChoice::Create(std::string_view mode) {
 }
 
 bool LinearChoice::WantsAsItLies(const LinearShape& shape) const {
-  const bool measured = candidates_.size() > 1;
   return std::any_of(candidates_.begin(), candidates_.end(), [&](const Candidate& candidate) {
     if (candidate.backend == nullptr || !candidate.backend->Serves(shape)) return false;
     // Unpacking pays from some rows on only, so that for quantised weights ggml's layouts, made
     // for few rows, come first.
-    return !measured || candidate.backend->ServesFewRows(shape) || IsFloat(shape.type);
+    return !measures() || candidate.backend->ServesFewRows(shape) || IsFloat(shape.type);
   });
 }
 
@@ -72,7 +70,7 @@ const LinearBackend* LinearChoice::Find(const ggml_tensor& weight, int rows) con
 }
 
 void LinearChoice::Measure(std::span<const ggml_tensor* const> weights, int threads) {
-  if (candidates_.size() < 2) return;
+  if (!measures()) return;
   std::map<LinearShape, std::vector<const ggml_tensor*>> alike;
   for (const ggml_tensor* weight : weights) {
     if (LiesAsInFile(*weight)) alike[ShapeOf(*weight)].push_back(weight);
@@ -101,7 +99,8 @@ double LinearChoice::SecondsPerRow(std::span<const ggml_tensor* const> weights) 
   double seconds = 0;
   for (const ggml_tensor* weight : weights) {
     const auto found = chosen_.find(ShapeOf(*weight));
-    if (found != chosen_.end()) seconds += found->second.seconds_per_row;
+    if (found == chosen_.end()) return 0;
+    seconds += found->second.seconds_per_row;
   }
   return seconds;
 }

@@ -22,11 +22,11 @@ inline constexpr const char* kMeasuredLinear = "auto";
 
 // Numbers of rows at which backends are compared; a step of r rows goes by the largest of them that
 // is <= r.
-inline constexpr int kMeasuredRows[] = {1, 4, 16, 64};
+inline constexpr int kMeasuredRows[] = {1, 4, 16, 64, 256};
 inline constexpr std::size_t kNumMeasuredRows = std::size(kMeasuredRows);
 
 // Raised with a change of a backend's speed, so that older choices are measured anew.
-inline constexpr int kLinearVersion = 1;
+inline constexpr int kLinearVersion = 2;
 
 class LinearChoice {
  public:
@@ -42,18 +42,20 @@ class LinearChoice {
   bool WantsAsItLies(const LinearShape& shape) const;
 
   // Compares the backends on the matrices of a model, all in the file's layout or ggml's, with a
-  // team of `threads`; without `auto` it does nothing. A shape takes milliseconds for a small
-  // model and up to a second for a large one.
+  // team of `threads`; without `auto` it does nothing. A shape takes some 20 milliseconds in a
+  // small model and up to two seconds in a large one.
   void Measure(std::span<const ggml_tensor* const> weights, int threads);
 
-  // Returns the time that the matrices together take for one of many rows; 0 where nothing was
-  // measured.
+  // Returns the time that the matrices together take for one of many rows; 0 where one of them was
+  // not measured.
   double SecondsPerRow(std::span<const ggml_tensor* const> weights) const;
 
   // The measured choices as text, one line each, and back. Parse returns false and changes nothing
   // where the text is not what Text wrote or does not cover the weights.
   std::string Text() const;
   bool Parse(const std::string& text, std::span<const ggml_tensor* const> weights);
+
+  bool measures() const { return candidates_.size() > 1; }
 
   // Null: ggml.
   const LinearBackend* Find(const ggml_tensor& weight, int rows) const;

@@ -3,29 +3,22 @@
 #include "model/linear_layers.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "base/check.h"
 
 namespace swiftkv {
 namespace {
 
-constexpr std::size_t kAlignment = 64;
 // Up to as many rows each thread prepares all of them for itself, which takes less time than
 // waiting for the others.
 constexpr int kRowsPreparedByEach = 4;
 
-std::size_t RoundUp(std::size_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
 std::byte* Aligned(void* data) {
-  return reinterpret_cast<std::byte*>(RoundUp(reinterpret_cast<std::size_t>(data)));
+  return reinterpret_cast<std::byte*>(RoundToCacheLine(reinterpret_cast<std::size_t>(data)));
 }
 
-LinearInputs InputsOf(const LinearNode& node, const ggml_tensor& x) {
+LinearInputs InputsOf(const LinearNode& node) {
   LinearInputs inputs;
-  inputs.floats = static_cast<const float*>(x.data);
   inputs.rows = node.rows;
   inputs.inputs = node.inputs;
   return inputs;
@@ -33,8 +26,9 @@ LinearInputs InputsOf(const LinearNode& node, const ggml_tensor& x) {
 
 void ComputePrepare(ggml_tensor* result, int thread, int num_threads, void* userdata) {
   const LinearNode& node = *static_cast<LinearNode*>(userdata);
-  node.backend->Prepare(InputsOf(node, *result->src[0]), Aligned(result->data), thread,
-                        num_threads);
+  LinearInputs inputs = InputsOf(node);
+  inputs.floats = static_cast<const float*>(result->src[0]->data);
+  node.backend->Prepare(inputs, Aligned(result->data), thread, num_threads);
 }
 
 void AddBias(const float* bias, const LinearPanel& panel, int rows) {
@@ -102,14 +96,17 @@ void ComputePanel(const LinearInputs& inputs, const PanelPlace& place, const Pan
 
 void ComputeProducts(ggml_tensor* result, int thread, int num_threads, void* userdata) {
   LinearNode& node = *static_cast<LinearNode*>(userdata);
-  LinearInputs inputs = InputsOf(node, *result->src[0]);
+  LinearInputs inputs = InputsOf(node);
   std::byte* scratch = node.scratch->of(thread);
+  if (result->src[0]->type == GGML_TYPE_F32) {
+    inputs.floats = static_cast<const float*>(result->src[0]->data);
+  } else {
+    inputs.prepared = Aligned(result->src[0]->data);
+  }
   if (node.prepares) {
     node.backend->Prepare(inputs, scratch, 0, 1);
     inputs.prepared = scratch;
-    scratch += RoundUp(node.backend->PreparedBytes(node.rows, node.inputs));
-  } else {
-    inputs.prepared = Aligned(result->src[0]->data);
+    scratch += RoundToCacheLine(node.backend->PreparedBytes(node.rows, node.inputs));
   }
   const int panels = PanelsOf(node);
   for (;;) {
@@ -132,7 +129,7 @@ ggml_tensor* Prepared(ggml_context* context, const LinearBackend& backend, ggml_
   node->backend = &backend;
   node->inputs = x->ne[0];
   node->rows = static_cast<int>(x->ne[1]);
-  const std::size_t bytes = backend.PreparedBytes(node->rows, node->inputs) + kAlignment;
+  const std::size_t bytes = backend.PreparedBytes(node->rows, node->inputs) + kCacheLine;
   ggml_tensor* sources[] = {x};
   graph->prepared = ggml_custom_4d(context, GGML_TYPE_I8, static_cast<std::int64_t>(bytes), 1, 1, 1,
                                    sources, 1, ComputePrepare, GGML_N_TASKS_MAX, node.get());
@@ -150,6 +147,17 @@ void Append(std::unique_ptr<LinearNode> node, LinearNodes* graph) {
   graph->nodes.push_back(std::move(node));
 }
 
+// Several matrices come here only where a backend refused one that it serves.
+ggml_tensor* GgmlProducts(ggml_context* context, std::span<const Linear> matrices, ggml_tensor* x) {
+  ggml_tensor* all = nullptr;
+  for (const Linear& matrix : matrices) {
+    ggml_tensor* product = ggml_mul_mat(context, matrix.weight, x);
+    if (matrix.bias != nullptr) product = ggml_add(context, product, matrix.bias);
+    all = all == nullptr ? product : ggml_concat(context, all, product, /*dim=*/0);
+  }
+  return all;
+}
+
 std::int64_t OutputsOf(std::span<const Linear> matrices) {
   std::int64_t outputs = 0;
   for (const Linear& matrix : matrices) outputs += matrix.weight->ne[1];
@@ -158,21 +166,18 @@ std::int64_t OutputsOf(std::span<const Linear> matrices) {
 
 }  // namespace
 
-void LinearScratch::Free::operator()(std::byte* memory) const { std::free(memory); }
-
 Status LinearScratch::Ensure(std::size_t bytes) {
   if (bytes <= size_) return Status::Ok();
-  const std::size_t rounded = RoundUp(bytes);
-  size_ = 0;
-  for (auto& buffer : buffers_) {
-    buffer.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded)));
-    if (buffer == nullptr) {
-      return Status::ResourceExhausted(
-          "not enough memory for the scratch of linear layers, in bytes: " +
-          std::to_string(rounded));
-    }
+  std::vector<AlignedBytes> larger;
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    larger.push_back(AllocateAligned(bytes));
+    if (larger.back() != nullptr) continue;
+    return Status::ResourceExhausted(
+        "not enough memory for the scratch of linear layers, in bytes a thread: " +
+        std::to_string(bytes));
   }
-  size_ = rounded;
+  buffers_ = std::move(larger);
+  size_ = RoundToCacheLine(bytes);
   return Status::Ok();
 }
 
@@ -209,17 +214,12 @@ ggml_tensor* LinearLayers::Multiply(ggml_context* context, std::span<const Linea
     scratch = std::max(scratch, part.product->scratch_bytes());
     node->parts.push_back(std::move(part));
   }
-  if (backend == nullptr) {
-    SKV_CHECK(matrices.size() == 1, "matrices are joined by one backend");
-    ggml_tensor* product = ggml_mul_mat(context, matrices.front().weight, x);
-    const ggml_tensor* bias = matrices.front().bias;
-    return bias == nullptr ? product : ggml_add(context, product, matrices.front().bias);
-  }
+  if (backend == nullptr) return GgmlProducts(context, matrices, x);
   node->backend = backend;
   node->inputs = x->ne[0];
   node->rows = rows;
   node->scratch = &scratch_;
-  const std::size_t prepared = RoundUp(backend->PreparedBytes(rows, node->inputs));
+  const std::size_t prepared = RoundToCacheLine(backend->PreparedBytes(rows, node->inputs));
   node->prepares = prepared > 0 && rows <= kRowsPreparedByEach;
   if (node->prepares) scratch += prepared;
   if (status_.ok()) status_ = scratch_.Ensure(scratch);

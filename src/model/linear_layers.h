@@ -11,8 +11,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/aligned_memory.h"
 #include "ggml.h"
 #include "model/decoder_weights.h"
 #include "model/linear_backend.h"
@@ -27,17 +29,14 @@ class LinearScratch {
  public:
   explicit LinearScratch(int threads) : buffers_(static_cast<std::size_t>(threads)) {}
 
-  // Errors: ResourceExhausted.
+  // Errors: ResourceExhausted; what there was before stays.
   Status Ensure(std::size_t bytes);
   std::byte* of(int thread) const { return buffers_[static_cast<std::size_t>(thread)].get(); }
   std::uint64_t bytes() const { return size_ * buffers_.size(); }
 
  private:
-  struct Free {
-    void operator()(std::byte* memory) const;
-  };
-  std::vector<std::unique_ptr<std::byte, Free>> buffers_;  // aligned to 64
-  std::size_t size_ = 0;                                   // of each
+  std::vector<AlignedBytes> buffers_;
+  std::size_t size_ = 0;  // of each
 };
 
 // What the nodes of a graph find in their userdata; lives as long as the graph.
@@ -82,15 +81,16 @@ class LinearLayers {
   LinearLayers(const LinearBackend* backend, int threads) : backend_(backend), scratch_(threads) {}
 
   // Returns x [inputs, rows] times all `matrices`, results side by side: [sum of outputs, rows].
-  // With several matrices only where CanJoin. Errors: ResourceExhausted.
+  // With several matrices only where CanJoin. Trouble is told by TakeStatus.
   ggml_tensor* Multiply(ggml_context* context, std::span<const Linear> matrices, ggml_tensor* x,
                         LinearNodes* graph);
 
   // Whether one node multiplies rows by all of the matrices.
   bool CanJoin(std::span<const Linear> matrices, int rows) const;
 
-  // After a graph was built. Errors: ResourceExhausted where a node's scratch was not to be had.
-  Status status() const { return status_; }
+  // Tells, once, whether all graphs built since the last call may be computed. Errors:
+  // ResourceExhausted where a node's scratch was not to be had.
+  Status TakeStatus() { return std::exchange(status_, Status::Ok()); }
   std::uint64_t scratch_bytes() const { return scratch_.bytes(); }
 
  private:

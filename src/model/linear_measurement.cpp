@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <limits>
 #include <memory>
 
@@ -20,7 +19,7 @@ namespace {
 constexpr int kRounds = 4;                 // the first one warms up
 constexpr std::size_t kMostMatrices = 16;  // of one graph
 constexpr double kWorkOfRound = 3e8;       // multiplications; bounds many rows of large weights
-constexpr double kBoundSeconds = 1.0;      // no further round after as much
+constexpr double kBoundSeconds = 0.5;      // no further round after as much
 
 // A graph that multiplies the same rows by some matrices.
 class Products {
@@ -42,7 +41,7 @@ class Products {
           graph_, layers_.Multiply(context_.get(), std::span(&linear, 1), rows_, &nodes_));
     }
     allocator_.reset(ggml_gallocr_new(ggml_backend_cpu_buffer_type()));
-    ready_ = layers_.status().ok() && ggml_gallocr_alloc_graph(allocator_.get(), graph_);
+    ready_ = layers_.TakeStatus().ok() && ggml_gallocr_alloc_graph(allocator_.get(), graph_);
     if (!ready_) return;
     plan_ = ggml_graph_plan(graph_, threads, nullptr);
     work_.resize(plan_.work_size);

@@ -7,10 +7,11 @@
 #include <algorithm>
 #include <chrono>
 #include <oneapi/dnnl/dnnl.hpp>
-#include <unordered_map>
 #include <vector>
 
 #include "attention/kept_tiles.h"
+#include "base/aligned_memory.h"
+#include "base/check.h"
 #include "formats/row_conversion.h"
 #include "model/weight_panel.h"
 
@@ -20,13 +21,8 @@ namespace {
 using dnnl::memory;
 using DataType = memory::data_type;
 
-constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kPanelBytes = 1U << 20;  // about half of a second-level cache
 constexpr std::int64_t kMostPanelOutputs = 128;
-
-std::size_t RoundUp(std::size_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 // Kernels for one thread: oneDNN looks at the OpenMP team's size when it makes a primitive.
 class OneThread {
@@ -60,6 +56,16 @@ struct Kernel {
     matmul = dnnl::matmul(description);
   }
 
+  // On a thread of ggml's team, which no exception may leave.
+  void RunChecked(const void* rows, const void* weights, float* results,
+                  std::byte* scratch) const noexcept {
+    try {
+      Run(rows, weights, results, scratch);
+    } catch (const dnnl::error&) {
+      SKV_CHECK(false, "oneDNN computes what it made a primitive for");
+    }
+  }
+
   void Run(const void* rows, const void* weights, float* results, std::byte* scratch) const {
     const auto bind = [](const memory::desc& desc, const void* data) {
       return memory(desc, Engine(), const_cast<void*>(data));
@@ -86,11 +92,11 @@ double SecondsOf(DataType type) {
   const std::vector<float> rows(kRows * kInputs, 0.0F);  // zeros in either type
   const std::vector<float> weights(kInputs * kOutputs, 0.0F);
   std::vector<float> out(kRows * kOutputs);
-  std::vector<std::byte> scratch(kernel.scratchpad.get_size() + kAlignment);
+  const AlignedBytes scratch = AllocateAligned(kernel.scratchpad.get_size() + 1);
   double best = 1e9;
   for (int i = 0; i < 8; ++i) {
     const auto start = std::chrono::steady_clock::now();
-    kernel.Run(rows.data(), weights.data(), out.data(), scratch.data());
+    kernel.Run(rows.data(), weights.data(), out.data(), scratch.get());
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
     best = std::min(best, passed.count());
   }
@@ -98,7 +104,7 @@ double SecondsOf(DataType type) {
 }
 
 // Units for bf16 are 16 times as fast as those for f32 (AMX), twice (AVX-512 BF16) or, on some
-// CPUs, half as fast; where they gain nothing f32 is exact.
+// CPUs, half as fast, all far from the border; where they gain nothing f32 is exact.
 DataType FastestType() {
   constexpr double kWorthwhile = 1.3;
   const KeptTiles kept;
@@ -121,7 +127,8 @@ struct Panels {
   }
 
   std::size_t bytes() const {  // of one
-    return RoundUp(static_cast<std::size_t>(outputs * shape.inputs) * memory::data_type_size(type));
+    return RoundToCacheLine(static_cast<std::size_t>(outputs * shape.inputs) *
+                            memory::data_type_size(type));
   }
   std::int64_t count() const { return (shape.outputs + outputs - 1) / outputs; }
 
@@ -157,7 +164,7 @@ class OnednnProduct final : public LinearProduct {
   std::size_t scratch_bytes() const override {
     std::size_t scratchpad = whole_->scratchpad.get_size();
     if (rest_ != nullptr) scratchpad = std::max(scratchpad, rest_->scratchpad.get_size());
-    return panels_.bytes() + RoundUp(scratchpad);
+    return panels_.bytes() + RoundToCacheLine(scratchpad);
   }
 
   void Multiply(const LinearInputs& inputs, const LinearPanel& panel,
@@ -173,7 +180,7 @@ class OnednnProduct final : public LinearProduct {
     const void* in = panels_.type == DataType::f32 ? static_cast<const void*>(inputs.floats)
                                                    : static_cast<const void*>(inputs.prepared);
     const KeptTiles kept;
-    kernel.Run(in, weights, panel.out, scratch + panels_.bytes());
+    kernel.RunChecked(in, weights, panel.out, scratch + panels_.bytes());
   }
 
  private:
@@ -194,8 +201,8 @@ class OnednnLinear final : public LinearBackend {
 
   std::size_t PreparedBytes(int rows, std::int64_t inputs) const override {
     if (type_ == DataType::f32) return 0;
-    return RoundUp(static_cast<std::size_t>(rows) * static_cast<std::size_t>(inputs) *
-                   sizeof(std::uint16_t));
+    return RoundToCacheLine(static_cast<std::size_t>(rows) * static_cast<std::size_t>(inputs) *
+                            sizeof(std::uint16_t));
   }
 
   void Prepare(const LinearInputs& inputs, std::byte* prepared, int thread,

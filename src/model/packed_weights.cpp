@@ -2,8 +2,6 @@
 // Implements packing of weights within a limit.
 #include "model/packed_weights.h"
 
-#include <cstdlib>
-
 #include "base/byte_size.h"
 #include "base/process_memory.h"
 #include "base/status_macros.h"
@@ -11,7 +9,6 @@
 namespace swiftkv {
 namespace {
 
-constexpr std::size_t kAlignment = 64;
 constexpr std::uint64_t kShareOfMemory = 4;  // a quarter
 constexpr int kManyRows = kMeasuredRows[kNumMeasuredRows - 1];
 
@@ -26,8 +23,6 @@ Result<PackedLimit> ParsePackedLimit(const std::string& text) {
                                  text);
 }
 
-void PackedWeights::Free::operator()(std::byte* memory) const { std::free(memory); }
-
 Status PackedWeights::Pack(std::span<const ggml_tensor* const> matrices, const LinearChoice& choice,
                            const PackedLimit& limit) {
   std::uint64_t most = limit.bytes;
@@ -39,12 +34,11 @@ Status PackedWeights::Pack(std::span<const ggml_tensor* const> matrices, const L
     const LinearBackend* backend = choice.Find(*matrix, kManyRows);
     if (backend == nullptr || entries_.contains(matrix)) continue;
     const LinearShape shape = {matrix->type, matrix->ne[0], matrix->ne[1]};
-    const std::uint64_t size =
-        (backend->PackedBytes(shape) + kAlignment - 1) / kAlignment * kAlignment;
+    const std::uint64_t size = RoundToCacheLine(backend->PackedBytes(shape));
     if (size == 0 || size > most - bytes_) continue;
     Entry entry;
     entry.backend = backend;
-    entry.memory.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, size)));
+    entry.memory = AllocateAligned(size);
     if (entry.memory == nullptr) {
       return Status::ResourceExhausted("not enough memory for packed weights beyond " +
                                        FormatByteSize(bytes_) +

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 
+#include "base/aligned_memory.h"
 #include "model/linear_choice.h"
 #include "swiftkv/status.h"
 
@@ -36,12 +37,9 @@ class PackedWeights {
   std::uint64_t bytes() const { return bytes_; }
 
  private:
-  struct Free {
-    void operator()(std::byte* memory) const;
-  };
   struct Entry {
     const LinearBackend* backend = nullptr;
-    std::unique_ptr<std::byte, Free> memory;  // aligned to 64
+    AlignedBytes memory;
   };
   std::map<const ggml_tensor*, Entry> entries_;
   std::uint64_t bytes_ = 0;

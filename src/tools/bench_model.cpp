@@ -12,10 +12,12 @@
 #include "base/status_macros.h"
 #include "engine/kv_memory.h"
 #include "model/language_model.h"
+#include "model/vocabulary.h"
 #include "swiftkv/attention.h"
 #include "tools/bench_formats.h"
 #include "tools/bench_pass.h"
 #include "tools/bench_sequences.h"
+#include "tools/key_guide_store.h"
 #include "tools/linear_store.h"
 #include "tools/model_path.h"
 
@@ -126,6 +128,14 @@ Status ModelBench::ChooseFormats() {
 Status ModelBench::OpenCache() {
   KvCacheOptions cache;
   cache.layers = model_->layer_shapes();
+  const bool guided = std::any_of(formats_.begin(), formats_.end(), [](const BenchFormat& format) {
+    return format.format.key->info().has_scales;
+  });
+  if (guided) {
+    SKV_ASSIGN_OR_RETURN(const auto vocabulary, Vocabulary::Load(path_));
+    SKV_ASSIGN_OR_RETURN(cache.key_guides,
+                         ProcessKeyGuideStore().Guides(model_.get(), *vocabulary, nullptr));
+  }
   SKV_ASSIGN_OR_RETURN(cache.memory_bytes, ResolveKvBytes(options_.memory, model_->memory()));
   SKV_ASSIGN_OR_RETURN(cache_, KvCache::Create(cache));
   sequences_ = std::make_unique<BenchSequences>(model_.get(), cache_.get());

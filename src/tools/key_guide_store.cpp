@@ -20,6 +20,8 @@ namespace {
 
 // Another way of measuring is another version.
 constexpr int kVersion = 1;
+// No guide has as large a number; keys times more could leave the range of codes as NaN.
+constexpr float kMostNumber = 1e6F;
 
 std::string HeaderOf(const std::string& fingerprint) {
   return fmt::format("swiftkv key guides {} model {} text {} tokens {}\n", kVersion, fingerprint,
@@ -60,7 +62,7 @@ std::optional<KeyGuides> Parse(const std::string& text, const std::string& heade
     if (!whole) return;
     std::memcpy(numbers.data(), text.data() + at, bytes);
     at += bytes;
-    for (const float number : numbers) whole = whole && std::isfinite(number);
+    for (const float number : numbers) whole = whole && std::fabs(number) <= kMostNumber;
   });
   if (!whole || at != text.size()) return std::nullopt;
   return guides;
