@@ -65,7 +65,7 @@ class Strip {
     return _mm512_inserti32x4(all, Load(fours_[3] + offset), 3);
   }
   // Prefetches lines of the next kLines, kStride bytes apart, and returns the end of all.
-  template <int kLines, int kStride, _mm_hint kHint>
+  template <int kLines, int kStride, auto kHint>
   [[gnu::always_inline]] static const std::byte* PrefetchFrom(const std::byte* p) {
 #pragma GCC unroll 32
     for (int offset = 0; offset < kLines * kLine; offset += kStride) {

@@ -93,9 +93,8 @@ std::vector<const ggml_tensor*> ListMatrices(const DecoderWeights& weights) {
     if (linear.weight != nullptr) matrices.push_back(linear.weight);
   };
   for (const LayerWeights& layer : weights.layers) {
-    for (const Linear* linear :
-         {&layer.query, &layer.key, &layer.value, &layer.fused_qkv, &layer.attention_output,
-          &layer.gate, &layer.up, &layer.down}) {
+    for (const Linear* linear : {&layer.query, &layer.key, &layer.value, &layer.fused_qkv,
+                                 &layer.attention_output, &layer.gate, &layer.up, &layer.down}) {
       add(*linear);
     }
   }

@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include "ggml.h"
 
@@ -26,7 +27,9 @@ struct LinearShape {
   std::int64_t inputs = 0;
   std::int64_t outputs = 0;
 
-  friend auto operator<=>(const LinearShape&, const LinearShape&) = default;
+  friend bool operator<(const LinearShape& a, const LinearShape& b) {
+    return std::tie(a.type, a.inputs, a.outputs) < std::tie(b.type, b.inputs, b.outputs);
+  }
 };
 
 // Rows of activations: `floats` [rows, inputs] f32 back to back, or what Prepare made of them.

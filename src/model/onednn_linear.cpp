@@ -2,8 +2,6 @@
 // Implements linear layers over oneDNN's matmul primitives, made for a team of one.
 #include "model/onednn_linear.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <chrono>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -14,6 +12,12 @@
 #include "base/check.h"
 #include "formats/row_conversion.h"
 #include "model/weight_panel.h"
+
+// OpenMP's, of whichever runtime the program is linked with; not every compiler has its header.
+extern "C" {
+int omp_get_max_threads();
+void omp_set_num_threads(int threads);
+}
 
 namespace swiftkv {
 namespace {
@@ -191,7 +195,7 @@ class OnednnProduct final : public LinearProduct {
 
 class OnednnLinear final : public LinearBackend {
  public:
-  OnednnLinear() : type_(FastestType()) {}
+  explicit OnednnLinear(DataType type) : type_(type) {}
 
   bool Serves(const LinearShape& shape) const override {
     return shape.type == GGML_TYPE_F32 || ggml_get_type_traits(shape.type)->to_float != nullptr;
@@ -243,6 +247,13 @@ class OnednnLinear final : public LinearBackend {
 
 }  // namespace
 
-std::unique_ptr<LinearBackend> MakeOnednnLinear() { return std::make_unique<OnednnLinear>(); }
+std::unique_ptr<LinearBackend> MakeOnednnLinear() {
+  return std::make_unique<OnednnLinear>(FastestType());
+}
+
+std::unique_ptr<LinearBackend> MakeOnednnLinear(OnednnNumbers numbers) {
+  return std::make_unique<OnednnLinear>(numbers == OnednnNumbers::kBf16 ? DataType::bf16
+                                                                        : DataType::f32);
+}
 
 }  // namespace swiftkv

@@ -6,12 +6,18 @@
 // (AMX; AVX-512 BF16 of some). Kernels run on the calling thread alone.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "model/linear_backend.h"
 
 namespace swiftkv {
 
+enum class OnednnNumbers : std::uint8_t { kF32, kBf16 };
+
+// In the numbers that this CPU multiplies fastest, which is measured.
 std::unique_ptr<LinearBackend> MakeOnednnLinear();
+// In the given ones. Products of bf16 are null where the library has none for this CPU.
+std::unique_ptr<LinearBackend> MakeOnednnLinear(OnednnNumbers numbers);
 
 }  // namespace swiftkv

@@ -19,7 +19,6 @@
 #include "model/vocabulary.h"
 #include "swiftkv/attention.h"
 #include "tools/key_guide_store.h"
-#include "tools/linear_store.h"
 
 namespace swiftkv {
 namespace {
@@ -146,7 +145,8 @@ Result<Measurement> MeasureQuality(const MeasurementTask& task, const StageCallb
 
   ModelOptions options = task.model;
   options.path = weights.path;
-  options.linear_memo = ProcessLinearMemo();
+  // Activations in fewer bits have a noise of their own, which would hide what a format loses.
+  if (options.linear == "auto") options.linear = "ggml";
   SKV_ASSIGN_OR_RETURN(const std::unique_ptr<LanguageModel> model,
                        LanguageModel::Load(options, at("loading")));
   weights.rewritten.reset();  // the model's mapping keeps the file's bytes

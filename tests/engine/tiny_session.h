@@ -65,6 +65,7 @@ inline TinySession MakeTinySession(const TinySessionOptions& options) {
   TinySession made;
   ModelOptions model_options;
   model_options.path = *path;
+  model_options.linear = "ggml";  // sessions are compared with one another
   model_options.threads = 2;
   model_options.context = options.context;
   model_options.max_batch_rows = options.chunk;

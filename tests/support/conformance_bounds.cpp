@@ -5,12 +5,19 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 
 namespace swiftkv {
 
 float LogitBound(TinyFamily family, const std::string& format) {
   if (format == "f32") return family == TinyFamily::kGemma3 ? 2e-3F : 1e-4F;
   return family == TinyFamily::kGemma3 ? 4e-3F : 2e-3F;
+}
+
+bool RoundsFloats(const LinearBackendRow& row) {
+  if (row.make == nullptr) return false;
+  const std::unique_ptr<LinearBackend> backend = row.make();
+  return backend->Serves({GGML_TYPE_F32, 64, 64}) && backend->PreparedBytes(1, 64) > 0;
 }
 
 void ExpectLogitsNear(const Logits& oracle, const Logits& ours, float bound,
