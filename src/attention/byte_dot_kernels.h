@@ -79,6 +79,14 @@ class ByteDotKernels {
     }
   }
 
+  static void Prefetch(const std::byte* p) {
+    _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0);
+  }
+
+  static __m512 LoadScales(const std::uint16_t* scales) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(scales)));
+  }
+
  private:
   static constexpr int kLimbBits = 8;
   static constexpr int kBias = 128;
@@ -127,14 +135,6 @@ class ByteDotKernels {
       return S::template Lookup<kHalf>(Levels(), _mm512_loadu_si512(line));
     }
   };
-
-  static void Prefetch(const std::byte* p) {
-    _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0);
-  }
-
-  static __m512 LoadScales(const std::uint16_t* scales) {
-    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(scales)));
-  }
 
   // The same four limbs in every lane.
   static __m512i BroadcastFour(const std::int8_t* limbs) {

@@ -36,6 +36,8 @@ struct Fp16 {
   }
 };
 
+using Bytes = ByteDotKernels<Fp16>;
+
 // A code is kFactor times the f16 that it becomes.
 struct E4m3 {
   static constexpr int kForm = 0;  // of the queries
@@ -65,14 +67,6 @@ struct E5m2 {
 // What the largest channel of a query, or the largest weight, becomes.
 template <class Format>
 constexpr float kTop = kLargestTerm / Format::kLargest;
-
-inline void Prefetch(const std::byte* p) {
-  _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0);
-}
-
-inline __m512 LoadScales(const std::uint16_t* scales) {
-  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(scales)));
-}
 
 // The same two halves in every lane.
 inline __m512h BroadcastPair(const std::uint16_t* halves) {
@@ -106,7 +100,7 @@ inline float StoreQuery(const float* row, int head_dim, float max, std::uint16_t
 
 // AttentionKernels::prepare_queries
 void PrepareQueries(const QueryTile& queries) {
-  ByteDotKernels<Fp16>::PrepareQueries(queries);
+  Bytes::PrepareQueries(queries);
   for (int v = 0; v < queries.vectors; ++v) {
     const float* row = queries.rows + v * kRowStride;
     __m512 highest = _mm512_setzero_ps();
@@ -194,14 +188,14 @@ inline void DotRun(const QueryTile& queries, int first, const BatchPlanes& keys,
 #pragma GCC unroll 4
     for (int p = 0; p < kPages; ++p) {
       lines[p] = keys.now[page + p] + channel * 16;
-      Prefetch(keys.ahead[page + p] + channel * 16);
+      Bytes::Prefetch(keys.ahead[page + p] + channel * 16);
     }
     AddPairs<Format, 0, kVectors, kPages>(lines, halves + channel, 2 * kMaxHeadDim, sums);
     AddPairs<Format, 1, kVectors, kPages>(lines, halves + channel, 2 * kMaxHeadDim, sums);
   }
 #pragma GCC unroll 4
   for (int p = 0; p < kPages; ++p) {
-    const __m512 scales = LoadScales(keys.scales[page + p]);
+    const __m512 scales = Bytes::LoadScales(keys.scales[page + p]);
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
       float* to = scores + v * kBatchTokens + (page + p) * kPageTokens;
@@ -231,7 +225,7 @@ inline void DotBlock(const QueryTile& queries, int first, const BatchPlanes& key
 template <class Format>
 void DotHalves(const QueryTile& queries, const BatchPlanes& keys, float* scores) {
   constexpr int kScaleLine = 64;  // directly before the plane
-  for (int p = 0; p < keys.pages; ++p) Prefetch(keys.ahead[p] - kScaleLine);
+  for (int p = 0; p < keys.pages; ++p) Bytes::Prefetch(keys.ahead[p] - kScaleLine);
   for (int first = 0; first < queries.vectors;) {
     const int count = NextBlock<Fp16>(queries.vectors - first);
     WithVectorCount<kMostVectors>(count, [&]<int kVectors>() {
@@ -261,7 +255,7 @@ inline void RoundWeights(const float* weights, int vectors, const BatchPlanes& v
 #pragma GCC unroll 4
   for (int page = 0; page < kBatchPages; ++page) {
     const auto valid = static_cast<__mmask16>(page < values.pages ? 0xFFFF : 0);
-    scales[page] = _mm512_maskz_mov_ps(valid, LoadScales(values.scales[page]));
+    scales[page] = _mm512_maskz_mov_ps(valid, Bytes::LoadScales(values.scales[page]));
   }
   for (int v = 0; v < vectors; ++v) {
     __m512 scaled[kBatchPages];
@@ -295,7 +289,7 @@ inline void WeighBlock(const HalfWeights& weights, const BatchPlanes& values, in
 #pragma GCC unroll 4
       for (int i = 0; i < kVecs; ++i) {
         lines[i] = values.now[page] + offset + i * 64;
-        Prefetch(values.ahead[page] + offset + i * 64);
+        Bytes::Prefetch(values.ahead[page] + offset + i * 64);
       }
       const std::uint16_t* four = weights.halves[0] + page * kPageTokens + group * 4;
       AddPairs<Format, 0, kVectors, kVecs>(lines, four, kBatchTokens, sums);
@@ -351,7 +345,7 @@ void SetKernels(AttentionKernels* kernels) {
 AttentionKernels MakeFp16Kernels() {
   AttentionKernels kernels = *Avx512VnniKernels();
   kernels.isa = "avx512fp16";
-  ByteDotKernels<Fp16>::Install(&kernels);
+  Bytes::Install(&kernels);
   kernels.prepare_queries = PrepareQueries;
   SetKernels<E4m3, FormatId::kFp8E4m3>(&kernels);
   SetKernels<E5m2, FormatId::kFp8E5m2>(&kernels);

@@ -33,6 +33,9 @@ struct LinearMemo {
 // Returns what ModelOptions::linear accepts, with commas between.
 std::string LinearBackendNames();
 
+// The word that leaves the choice of a linear backend to measuring.
+inline constexpr const char* kMeasuredLinear = "auto";
+
 struct ModelOptions {
   std::string path;  // a GGUF; of a split model the first shard
   int threads = 0;   // 0: the cores that this process may use
@@ -43,7 +46,7 @@ struct ModelOptions {
   bool use_repacked_weights = true;  // ggml's extra buffer types: AMX and repack
   // The backend of linear layers, or "auto": the fastest for each weight and number of rows, by
   // measuring at load. Precise models take ggml's.
-  std::string linear = "auto";
+  std::string linear = kMeasuredLinear;
   // Memory for weights kept unpacked where that speeds many rows up: "off", "auto" or a size.
   std::string packed_weights = "off";
   LinearMemo linear_memo;  // where measured choices are kept; without it every load measures

@@ -76,16 +76,16 @@ void LinearChoice::Measure(std::span<const ggml_tensor* const> weights, int thre
     if (LiesAsInFile(*weight)) alike[ShapeOf(*weight)].push_back(weight);
   }
   for (const auto& [shape, matrices] : alike) {
+    std::vector<const LinearBackend*> rivals;
+    std::vector<std::size_t> indices;  // of the rivals among the candidates
+    for (std::size_t c = 0; c < candidates_.size(); ++c) {
+      const LinearBackend* backend = candidates_[c].backend.get();
+      if (backend != nullptr && !backend->Serves(shape)) continue;
+      rivals.push_back(backend);
+      indices.push_back(c);
+    }
     Measured& chosen = chosen_[shape];
     for (std::size_t i = 0; i < kNumMeasuredRows; ++i) {
-      std::vector<const LinearBackend*> rivals;
-      std::vector<std::size_t> indices;
-      for (std::size_t c = 0; c < candidates_.size(); ++c) {
-        const LinearBackend* backend = candidates_[c].backend.get();
-        if (backend != nullptr && !backend->Serves(shape)) continue;
-        rivals.push_back(backend);
-        indices.push_back(c);
-      }
       const std::vector<double> seconds =
           MeasureProducts(matrices, rivals, kMeasuredRows[i], threads);
       const auto best = std::min_element(seconds.begin(), seconds.end());

@@ -17,9 +17,6 @@
 
 namespace swiftkv {
 
-// The word that leaves the choice to measuring.
-inline constexpr const char* kMeasuredLinear = "auto";
-
 // Numbers of rows at which backends are compared; a step of r rows goes by the largest of them that
 // is <= r.
 inline constexpr int kMeasuredRows[] = {1, 4, 16, 64, 256};
@@ -33,8 +30,8 @@ class LinearChoice {
   // Everything by ggml.
   LinearChoice() = default;
 
-  // Makes the backends that `mode` may use: the name of one, or kMeasuredLinear. Errors:
-  // InvalidArgument with what is accepted.
+  // Makes the backends that `mode` may use: the name of one, or kMeasuredLinear (language_model.h).
+  // Errors: InvalidArgument with what is accepted.
   static Result<LinearChoice> Create(std::string_view mode);
 
   // Whether products with such a weight are better off with its bytes as the file has them than in

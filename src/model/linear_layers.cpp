@@ -53,9 +53,9 @@ struct PanelPlace {
 PanelPlace PlaceOf(const LinearNode& node, int index) {
   for (const LinearNode* at = &node; at != nullptr; at = at == &node ? node.following : nullptr) {
     for (const LinearNode::Part& part : at->parts) {
-      const std::int64_t width = part.product->panel_outputs();
-      const auto panels = static_cast<int>((part.outputs + width - 1) / width);
+      const int panels = part.panels();
       if (index < panels) {
+        const std::int64_t width = part.product->panel_outputs();
         const std::int64_t first = index * width;
         return {&part, first, std::min(width, part.outputs - first)};
       }
@@ -67,10 +67,7 @@ PanelPlace PlaceOf(const LinearNode& node, int index) {
 
 int PanelsOf(const LinearNode& node) {
   int panels = 0;
-  for (const LinearNode::Part& part : node.parts) {
-    const std::int64_t width = part.product->panel_outputs();
-    panels += static_cast<int>((part.outputs + width - 1) / width);
-  }
+  for (const LinearNode::Part& part : node.parts) panels += part.panels();
   return panels;
 }
 

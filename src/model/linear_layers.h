@@ -49,6 +49,11 @@ struct LinearNode {
     const float* bias = nullptr;  // [outputs], or null
     std::int64_t outputs = 0;
     std::int64_t first_output = 0;  // in a row of the result
+
+    int panels() const {
+      const std::int64_t width = product->panel_outputs();
+      return static_cast<int>((outputs + width - 1) / width);
+    }
   };
 
   const LinearBackend* backend = nullptr;

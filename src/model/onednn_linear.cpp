@@ -109,7 +109,7 @@ double SecondsOf(DataType type) {
 
 // Units for bf16 are 16 times as fast as those for f32 (AMX), twice (AVX-512 BF16) or, on some
 // CPUs, half as fast, all far from the border; where they gain nothing f32 is exact.
-DataType FastestType() {
+DataType MeasureFastestType() {
   constexpr double kWorthwhile = 1.3;
   const KeptTiles kept;
   try {
@@ -151,6 +151,12 @@ struct Panels {
   LinearShape shape;
   std::int64_t outputs = 0;  // of a panel, the last one perhaps fewer
 };
+
+// Measured when a product is first wanted, once: a program that multiplies otherwise spares it.
+DataType FastestType() {
+  static const DataType type = MeasureFastestType();
+  return type;
+}
 
 class OnednnProduct final : public LinearProduct {
  public:
@@ -195,7 +201,7 @@ class OnednnProduct final : public LinearProduct {
 
 class OnednnLinear final : public LinearBackend {
  public:
-  explicit OnednnLinear(DataType type) : type_(type) {}
+  explicit OnednnLinear(DataType (*type)()) : type_(type) {}
 
   bool Serves(const LinearShape& shape) const override {
     return shape.type == GGML_TYPE_F32 || ggml_get_type_traits(shape.type)->to_float != nullptr;
@@ -204,7 +210,7 @@ class OnednnLinear final : public LinearBackend {
   bool ServesFewRows(const LinearShape& /*shape*/) const override { return false; }
 
   std::size_t PreparedBytes(int rows, std::int64_t inputs) const override {
-    if (type_ == DataType::f32) return 0;
+    if (type_() == DataType::f32) return 0;
     return RoundToCacheLine(static_cast<std::size_t>(rows) * static_cast<std::size_t>(inputs) *
                             sizeof(std::uint16_t));
   }
@@ -222,19 +228,19 @@ class OnednnLinear final : public LinearBackend {
   std::unique_ptr<LinearProduct> Make(const LinearShape& shape, int rows,
                                       std::int64_t out_stride) const override {
     try {
-      return std::make_unique<OnednnProduct>(Panels(type_, shape), rows, out_stride);
+      return std::make_unique<OnednnProduct>(Panels(type_(), shape), rows, out_stride);
     } catch (const dnnl::error&) {
       return nullptr;
     }
   }
 
   std::size_t PackedBytes(const LinearShape& shape) const override {
-    const Panels panels(type_, shape);
+    const Panels panels(type_(), shape);
     return static_cast<std::size_t>(panels.count()) * panels.bytes();
   }
 
   void Pack(const LinearShape& shape, const void* weights, std::byte* packed) const override {
-    const Panels panels(type_, shape);
+    const Panels panels(type_(), shape);
     for (std::int64_t first = 0; first < shape.outputs; first += panels.outputs) {
       panels.Unpack(weights, first, std::min(panels.outputs, shape.outputs - first), packed);
       packed += panels.bytes();
@@ -242,18 +248,20 @@ class OnednnLinear final : public LinearBackend {
   }
 
  private:
-  DataType type_;
+  DataType (*type_)();
 };
 
 }  // namespace
 
 std::unique_ptr<LinearBackend> MakeOnednnLinear() {
-  return std::make_unique<OnednnLinear>(FastestType());
+  return std::make_unique<OnednnLinear>(FastestType);
 }
 
 std::unique_ptr<LinearBackend> MakeOnednnLinear(OnednnNumbers numbers) {
-  return std::make_unique<OnednnLinear>(numbers == OnednnNumbers::kBf16 ? DataType::bf16
-                                                                        : DataType::f32);
+  if (numbers == OnednnNumbers::kBf16) {
+    return std::make_unique<OnednnLinear>([] { return DataType::bf16; });
+  }
+  return std::make_unique<OnednnLinear>([] { return DataType::f32; });
 }
 
 }  // namespace swiftkv

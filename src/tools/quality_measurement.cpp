@@ -146,7 +146,7 @@ Result<Measurement> MeasureQuality(const MeasurementTask& task, const StageCallb
   ModelOptions options = task.model;
   options.path = weights.path;
   // Activations in fewer bits have a noise of their own, which would hide what a format loses.
-  if (options.linear == "auto") options.linear = "ggml";
+  if (options.linear == kMeasuredLinear) options.linear = "ggml";
   SKV_ASSIGN_OR_RETURN(const std::unique_ptr<LanguageModel> model,
                        LanguageModel::Load(options, at("loading")));
   weights.rewritten.reset();  // the model's mapping keeps the file's bytes
