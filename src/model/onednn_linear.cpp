@@ -40,6 +40,17 @@ class OneThread {
   int before_;
 };
 
+// What oneDNN may need to generate a kernel, with a wide margin: where memory ends while it does,
+// it writes through a null pointer.
+constexpr std::size_t kGeneratorBytes = 64U << 20;
+
+// Throws what oneDNN throws where it does notice.
+void ExpectMemoryToGenerate() {
+  const AlignedBytes room = AllocateAligned(kGeneratorBytes);
+  if (room == nullptr) throw dnnl::error(dnnl_out_of_memory, "no memory to generate a kernel");
+  *static_cast<volatile std::byte*>(room.get()) = std::byte{0};  // or compilers leave it all out
+}
+
 const dnnl::engine& Engine() {
   static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   return engine;
@@ -52,12 +63,25 @@ struct Kernel {
       : in({rows, inputs}, type, memory::format_tag::ab),
         panel({inputs, outputs}, type, memory::format_tag::ab),
         out({rows, outputs}, DataType::f32, memory::dims{out_stride, 1}) {
+    ExpectMemoryToGenerate();
     const OneThread one_thread;
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const dnnl::matmul::primitive_desc description({in, panel, out}, attributes, Engine());
     scratchpad = description.scratchpad_desc();
     matmul = dnnl::matmul(description);
+    RunOnce();
+  }
+
+  // Generates what oneDNN puts off until a kernel runs for the first time, so that no step can find
+  // the memory gone.
+  void RunOnce() const {
+    const std::vector<float> rows(in.get_size() / sizeof(float) + 1);  // zeros in either type
+    const std::vector<float> weights(panel.get_size() / sizeof(float) + 1);
+    std::vector<float> results(out.get_size() / sizeof(float) + 1);
+    const AlignedBytes scratch = AllocateAligned(scratchpad.get_size() + 1);
+    const KeptTiles kept;
+    Run(rows.data(), weights.data(), results.data(), scratch.get());
   }
 
   // On a thread of ggml's team, which no exception may leave.
@@ -65,7 +89,7 @@ struct Kernel {
                   std::byte* scratch) const noexcept {
     try {
       Run(rows, weights, results, scratch);
-    } catch (const dnnl::error&) {
+    } catch (const std::exception&) {
       SKV_CHECK(false, "oneDNN computes what it made a primitive for");
     }
   }
