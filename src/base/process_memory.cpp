@@ -1,118 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses procfs and the control group file systems; every figure is in bytes.
+// Parses procfs; every figure is in bytes.
 #include "base/process_memory.h"
 
+#include <malloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <charconv>
-#include <fstream>
 #include <string_view>
+#include <vector>
+
+#include "base/kernel_text.h"
+#include "base/process_mappings.h"
+#include "base/status_macros.h"
 
 namespace swiftkv {
 namespace {
 
-std::optional<std::uint64_t> ToNumber(std::string_view text, int base) {
-  std::uint64_t number = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number, base);
-  if (parsed.ec != std::errc()) return std::nullopt;
-  return number;
-}
-
-std::string_view SkipBlanks(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-  return text;
-}
-
-// Returns the number of a line "Name:   123 kB" in bytes.
-std::optional<std::uint64_t> KilobytesAfter(std::string_view line, std::string_view name) {
-  if (!line.starts_with(name)) return std::nullopt;
-  const auto number = ToNumber(SkipBlanks(line.substr(name.size())), 10);
-  if (!number) return std::nullopt;
-  return *number * 1024;
-}
-
-Result<std::uint64_t> ReadKilobytes(const std::string& path, std::string_view name) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    if (const auto bytes = KilobytesAfter(line, name)) return *bytes;
-  }
+Result<std::uint64_t> ReadKilobytes(const std::string& path, const char* name) {
+  SKV_ASSIGN_OR_RETURN(const std::string text, ReadKernelText(path));
+  const auto bytes = FindKilobytes(text, name);
+  if (bytes) return *bytes;
   return Status::Internal("the kernel does not tell " + std::string(name) + " in " + path);
 }
 
-std::optional<std::uint64_t> ReadNumber(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  if (!std::getline(file, line)) return std::nullopt;
-  return ToNumber(line, 10);  // nothing for "max"
-}
-
-// Returns the value of a line "name 123" of a memory.stat file, or 0.
-std::uint64_t ReadStatistic(const std::string& path, std::string_view name) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    const std::string_view text = line;
-    if (text.starts_with(name) && text.substr(name.size()).starts_with(" ")) {
-      return ToNumber(SkipBlanks(text.substr(name.size())), 10).value_or(0);
-    }
-  }
-  return 0;
-}
-
-// Where one version of control groups keeps its files and what it calls them.
-struct Hierarchy {
-  std::string mount;  // directory of the root group
-  const char* limit;
-  const char* usage;
-  const char* inactive_file;  // name within memory.stat
-};
-
-std::uint64_t BytesLeft(const CgroupMemory& group) {
-  return group.limit_bytes - std::min(group.used_bytes, group.limit_bytes);
-}
-
-void KeepTighter(std::optional<CgroupMemory>* tightest, const CgroupMemory& group) {
-  if (!*tightest || BytesLeft(group) < BytesLeft(**tightest)) *tightest = group;
-}
-
-// Reads the group at `path` and all groups above it. Inside a container the path may name groups
-// that cannot be seen; the root group is then the container's own.
-void ReadGroups(const Hierarchy& hierarchy, std::string path,
-                std::optional<CgroupMemory>* tightest) {
-  constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 62;  // version 1 says 2^63 - 4096
-  while (true) {
-    const std::string group = hierarchy.mount + path + "/";
-    const auto limit = ReadNumber(group + hierarchy.limit);
-    const auto usage = ReadNumber(group + hierarchy.usage);
-    if (limit && usage && *limit < kUnlimited) {
-      const std::uint64_t droppable = ReadStatistic(group + "memory.stat", hierarchy.inactive_file);
-      KeepTighter(tightest, {*limit, *usage - std::min(droppable, *usage)});
-    }
-    if (path.empty()) return;
-    path.resize(path.find_last_of('/'));
-  }
+// Returns the word in brackets: "always [madvise] never".
+std::string ChosenWord(const std::string& text) {
+  const std::size_t begin = text.find('[');
+  const std::size_t end = text.find(']');
+  return begin < end && end != std::string::npos ? text.substr(begin + 1, end - begin - 1) : "";
 }
 
 }  // namespace
 
 Result<std::uint64_t> ResidentBytes(const void* begin, std::size_t bytes) {
-  std::ifstream file("/proc/self/smaps");
-  if (!file) return Status::Internal("cannot read /proc/self/smaps");
+  SKV_ASSIGN_OR_RETURN(const std::vector<ProcessMapping> mappings, ReadMappings("/proc/self"));
   const auto first = reinterpret_cast<std::uintptr_t>(begin);
-  const std::uintptr_t last = first + bytes;
   std::uint64_t total = 0;
-  bool inside = false;
-  for (std::string line; std::getline(file, line);) {
-    const std::string_view text = line;
-    const std::size_t dash = text.find('-');
-    const std::size_t space = text.find(' ');
-    if (dash < space && space != std::string_view::npos && text[space - 1] != ':') {
-      const auto low = ToNumber(text.substr(0, dash), 16);
-      const auto high = ToNumber(text.substr(dash + 1, space - dash - 1), 16);
-      inside = low && high && *low<last&& * high> first;
-    } else if (inside) {
-      total += KilobytesAfter(text, "Rss:").value_or(0);
-    }
+  for (const ProcessMapping& mapping : mappings) {
+    if (mapping.begin < first + bytes && mapping.end > first) total += mapping.resident_bytes;
   }
   return total;
+}
+
+std::uint64_t TouchedBytes(const void* begin, std::size_t bytes) {
+  if (bytes == 0) return 0;
+  constexpr std::size_t kPagesAtOnce = 4096;
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto address = reinterpret_cast<std::uintptr_t>(begin);
+  const std::uintptr_t end = (address + bytes + page - 1) / page * page;
+  std::vector<unsigned char> resident(kPagesAtOnce);
+  std::uint64_t pages = 0;
+  for (std::uintptr_t at = address / page * page; at < end;) {
+    const std::size_t count = std::min<std::size_t>(kPagesAtOnce, (end - at) / page);
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel takes whole pages
+    if (mincore(reinterpret_cast<void*>(at), count * page, resident.data()) != 0) break;
+    pages += static_cast<std::uint64_t>(
+        std::count_if(resident.begin(), resident.begin() + static_cast<std::ptrdiff_t>(count),
+                      [](unsigned char state) { return (state & 1U) != 0; }));
+    at += count * page;
+  }
+  return pages * page;
 }
 
 Result<std::uint64_t> ProcessResidentBytes() {
@@ -123,36 +71,57 @@ Result<std::uint64_t> ProcessPeakResidentBytes() {
   return ReadKilobytes("/proc/self/status", "VmHWM:");
 }
 
-Result<std::uint64_t> MachineAvailableBytes() {
-  return ReadKilobytes("/proc/meminfo", "MemAvailable:");
+Result<ProcessMemory> ReadProcessMemory(const std::string& folder) {
+  SKV_ASSIGN_OR_RETURN(const std::string text, ReadKernelText(folder + "/status"));
+  ProcessMemory memory;
+  const auto resident = FindKilobytes(text, "VmRSS:");
+  if (!resident) {
+    return Status::Unsupported(
+        "a process without memory of its own (it has ended, or is the "
+        "kernel's): " +
+        folder);
+  }
+  memory.resident_bytes = *resident;
+  memory.peak_bytes = FindKilobytes(text, "VmHWM:").value_or(0);
+  memory.swap_bytes = FindKilobytes(text, "VmSwap:").value_or(0);
+  std::string_view rest = text;
+  for (std::string_view line; TakeLine(&rest, &line);) {
+    if (TakeWord(&line) != "Name:") continue;
+    memory.name = line;
+    break;
+  }
+  return memory;
 }
 
-std::optional<CgroupMemory> ReadCgroupMemory(const std::string& root) {
-  const Hierarchy version1 = {root + "/sys/fs/cgroup/memory", "memory.limit_in_bytes",
-                              "memory.usage_in_bytes", "total_inactive_file"};
-  const Hierarchy version2 = {root + "/sys/fs/cgroup", "memory.max", "memory.current",
-                              "inactive_file"};
-  std::optional<CgroupMemory> tightest;
-  std::ifstream file(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {  // "hierarchy:controllers:/path"
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    std::string path = line.substr(second + 1);
-    if (path == "/") path.clear();
-    if (!path.empty() && path.front() != '/') continue;
-    if (controllers == ",,") ReadGroups(version2, path, &tightest);
-    if (controllers.find(",memory,") != std::string::npos) ReadGroups(version1, path, &tightest);
+HeapMemory ReadHeapMemory() {
+  const struct mallinfo2 info = mallinfo2();
+  return {info.uordblks + info.hblkhd, info.fordblks};
+}
+
+MachineMemory ReadMachineMemory(const std::string& root) {
+  MachineMemory machine;
+  const Result<std::string> text = ReadKernelText(root + "/proc/meminfo");
+  if (text.ok()) {
+    machine.total_bytes = FindKilobytes(*text, "MemTotal:").value_or(0);
+    machine.available_bytes = FindKilobytes(*text, "MemAvailable:").value_or(0);
+    machine.swap_total_bytes = FindKilobytes(*text, "SwapTotal:").value_or(0);
+    machine.swap_free_bytes = FindKilobytes(*text, "SwapFree:").value_or(0);
   }
-  return tightest;
+  const Result<std::string> modes =
+      ReadKernelText(root + "/sys/kernel/mm/transparent_hugepage/enabled");
+  if (modes.ok()) machine.huge_pages = ChosenWord(*modes);
+  return machine;
+}
+
+Result<std::uint64_t> MachineAvailableBytes() {
+  return ReadKilobytes("/proc/meminfo", "MemAvailable:");
 }
 
 Result<std::uint64_t> AvailableBytes() {
   Result<std::uint64_t> machine = MachineAvailableBytes();
   if (!machine.ok()) return machine;
   const auto group = ReadCgroupMemory();
-  return group ? std::min(*machine, BytesLeft(*group)) : *machine;
+  return group ? std::min(*machine, group->bytes_left()) : *machine;
 }
 
 }  // namespace swiftkv

@@ -131,22 +131,41 @@ std::int64_t KvFootprint::TokensWithin(std::uint64_t bytes) const {
   return fits;
 }
 
+AutomaticKvMemory DivideMemory(std::uint64_t available_bytes, const ModelMemory& model) {
+  AutomaticKvMemory memory;
+  memory.available_bytes = available_bytes;
+  memory.weights_bytes = model.mapped_weights_bytes;
+  memory.activation_bytes = SubtractOrZero(model.activation_bytes, model.touched_activation_bytes);
+  std::uint64_t rest = SubtractOrZero(available_bytes, memory.weights_bytes);
+  rest = SubtractOrZero(rest, memory.activation_bytes);
+  memory.headroom_bytes = std::max(rest / kHeadroomFraction, kLeastHeadroomBytes);
+  memory.bytes = SubtractOrZero(rest, memory.headroom_bytes);
+  return memory;
+}
+
 std::uint64_t AutomaticKvBytes(std::uint64_t available_bytes, const ModelMemory& model) {
-  std::uint64_t rest = SubtractOrZero(available_bytes, model.mapped_weights_bytes);
-  rest = SubtractOrZero(rest, model.activation_bytes);
-  return SubtractOrZero(rest, std::max(rest / kHeadroomFraction, kLeastHeadroomBytes));
+  return DivideMemory(available_bytes, model).bytes;
 }
 
 Result<std::uint64_t> ResolveKvBytes(const MemoryLimit& budget, const ModelMemory& model) {
   if (!budget.automatic) return budget.bytes;
   SKV_ASSIGN_OR_RETURN(const std::uint64_t available, AvailableBytes());
-  const std::uint64_t bytes = AutomaticKvBytes(available, model);
-  if (bytes == 0) {
+  const AutomaticKvMemory memory = DivideMemory(available, model);
+  if (memory.bytes == 0) {
     return Status::ResourceExhausted(fmt::format(
         "no memory is left for the KV cache: weights take {} and activations {}, and the machine "
         "or its cgroup has {} to give",
-        FormatByteSize(model.mapped_weights_bytes), FormatByteSize(model.activation_bytes),
+        FormatByteSize(memory.weights_bytes), FormatByteSize(memory.activation_bytes),
         FormatByteSize(available)));
+  }
+  return memory.bytes;
+}
+
+std::uint64_t KeyGuideBytes(std::span<const LayerShape> layers) {
+  std::uint64_t bytes = 0;
+  for (const LayerShape& layer : layers) {
+    const auto dim = static_cast<std::uint64_t>(layer.head_dim);
+    bytes += static_cast<std::uint64_t>(layer.kv_heads) * dim * (dim + 1) * sizeof(float);
   }
   return bytes;
 }

@@ -52,13 +52,28 @@ class KvFootprint {
   std::vector<Layer> layers_;
 };
 
-// Returns the cache's bound when nobody set one: what is available to the process, less the
-// weights that the kernel could drop only at the price of reading them again, less activations not
-// touched yet, less headroom of 1/16 of the rest, at least 64 MiB. 0 where nothing is left.
+// How the cache's bound comes about when nobody sets one (`--kv-memory auto`). What the process
+// keeps beside the cache (repacked and packed weights, guides of keys, the vocabulary) is in memory
+// before this is computed, and so missing from what is available.
+struct AutomaticKvMemory {
+  std::uint64_t available_bytes = 0;  // to the process: of the machine, or of its control group
+  // Less mapped weights: the kernel counts them as available, and could drop them only at the price
+  // of reading them again with every step.
+  std::uint64_t weights_bytes = 0;
+  std::uint64_t activation_bytes = 0;  // less activations that are not touched yet
+  std::uint64_t headroom_bytes = 0;    // less 1/16 of the rest, at least 64 MiB
+  std::uint64_t bytes = 0;             // what is left, 0 where nothing is
+};
+AutomaticKvMemory DivideMemory(std::uint64_t available_bytes, const ModelMemory& model);
+
+// Returns DivideMemory().bytes.
 std::uint64_t AutomaticKvBytes(std::uint64_t available_bytes, const ModelMemory& model);
 
 // Returns the bound in bytes. Errors: Internal where the machine does not tell what it has,
 // ResourceExhausted where it has nothing left.
 Result<std::uint64_t> ResolveKvBytes(const MemoryLimit& budget, const ModelMemory& model);
+
+// Returns the bytes of the guides by which formats with scales round the keys of these layers.
+std::uint64_t KeyGuideBytes(std::span<const LayerShape> layers);
 
 }  // namespace swiftkv

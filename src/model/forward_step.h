@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/aligned_memory.h"
+#include "base/process_memory.h"
 #include "model/decoder_spec.h"
 #include "model/forward_times.h"
 #include "model/model_batch.h"
@@ -48,6 +49,9 @@ class ForwardStep {
   // Whether any layer's partial results need Merge().
   bool needs_merge() const { return needs_merge_; }
   std::size_t scratch_bytes() const { return scratch_size_; }
+  std::uint64_t touched_scratch_bytes() const {
+    return TouchedBytes(scratch_.get(), scratch_size_);
+  }
 
   // Adds the time of what follows to `times`, which outlives it; null, as at first, measures
   // nothing.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <new>
 
+#include "base/process_memory.h"
 #include "base/status_macros.h"
 #include "ggml-backend.h"
 #include "ggml-cpu.h"
@@ -82,6 +83,14 @@ Status GraphRunner::Compute(DecoderGraph* graph, const std::atomic<bool>* cancel
 
 std::uint64_t GraphRunner::memory_bytes() const {
   return ggml_gallocr_get_buffer_size(allocator_.get(), 0) + work_size_;
+}
+
+std::uint64_t GraphRunner::touched_bytes() const {
+  const std::uint64_t work = TouchedBytes(work_.get(), work_size_);
+  if (graphs_.empty()) return work;
+  ggml_backend_buffer_t buffer = graphs_.back()->tokens->buffer;  // all tensors of all graphs
+  return work +
+         TouchedBytes(ggml_backend_buffer_get_base(buffer), ggml_backend_buffer_get_size(buffer));
 }
 
 }  // namespace swiftkv

@@ -31,7 +31,8 @@ class GraphRunner {
   // Runs it. Errors: Cancelled when `cancel`, looked at between nodes, became true.
   Status Compute(DecoderGraph* graph, const std::atomic<bool>* cancel);
 
-  std::uint64_t memory_bytes() const;  // activations and ggml's work buffer
+  std::uint64_t memory_bytes() const;   // activations and ggml's work buffer
+  std::uint64_t touched_bytes() const;  // of these, what lies in memory
 
  private:
   GraphRunner(const GraphParts& parts, int threads) : parts_(parts), threads_(threads) {}

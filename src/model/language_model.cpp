@@ -202,6 +202,9 @@ ModelMemory LanguageModel::memory() const {
   memory.packed_weights_bytes = state_->packed.bytes();
   memory.activation_bytes = state_->runner->memory_bytes() + state_->step->scratch_bytes() +
                             state_->linear->scratch_bytes();
+  memory.touched_activation_bytes = state_->runner->touched_bytes() +
+                                    state_->step->touched_scratch_bytes() +
+                                    state_->linear->touched_scratch_bytes();
   return memory;
 }
 

@@ -63,9 +63,12 @@ struct ModelMemory {
   std::uint64_t mapped_weights_bytes = 0;    // in the page cache, shared with other processes
   std::uint64_t repacked_weights_bytes = 0;  // private copies in a layout for this CPU
   std::uint64_t packed_weights_bytes = 0;    // unpacked copies for many rows
-  // graph buffers and the scratch of attention and linear layers at max_batch_rows, bounded
+  // Graph buffers and the scratch of attention and linear layers. What a step of max_batch_rows of
+  // one sequence with one output takes, from the start; more outputs or sequences take more once
+  // they come.
   std::uint64_t activation_bytes = 0;
-  std::uint64_t linear_scratch_bytes = 0;  // of these, what unpacked panels of weights take
+  std::uint64_t touched_activation_bytes = 0;  // of these, what lies in memory by now
+  std::uint64_t linear_scratch_bytes = 0;      // of these, what unpacked panels of weights take
 };
 
 // Called with done in [0, 1] while weights load; returning false cancels.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/process_memory.h"
 
 namespace swiftkv {
 namespace {
@@ -176,6 +177,12 @@ Status LinearScratch::Ensure(std::size_t bytes) {
   buffers_ = std::move(larger);
   size_ = RoundToCacheLine(bytes);
   return Status::Ok();
+}
+
+std::uint64_t LinearScratch::touched_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const AlignedBytes& buffer : buffers_) bytes += TouchedBytes(buffer.get(), size_);
+  return bytes;
 }
 
 bool LinearLayers::CanJoin(std::span<const Linear> matrices, int rows) const {

@@ -33,6 +33,7 @@ class LinearScratch {
   Status Ensure(std::size_t bytes);
   std::byte* of(int thread) const { return buffers_[static_cast<std::size_t>(thread)].get(); }
   std::uint64_t bytes() const { return size_ * buffers_.size(); }
+  std::uint64_t touched_bytes() const;  // of these, what lies in memory
 
  private:
   std::vector<AlignedBytes> buffers_;
@@ -97,6 +98,7 @@ class LinearLayers {
   // ResourceExhausted where a node's scratch was not to be had.
   Status TakeStatus() { return std::exchange(status_, Status::Ok()); }
   std::uint64_t scratch_bytes() const { return scratch_.bytes(); }
+  std::uint64_t touched_scratch_bytes() const { return scratch_.touched_bytes(); }
 
  private:
   const LinearBackend* BackendOf(const Linear& matrix, int rows) const {

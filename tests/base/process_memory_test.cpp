@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks the kernel's figures on memory that the test maps, and control groups on made-up trees.
+// Checks the kernel's figures on memory that the test maps, and on made-up files.
 #include "base/process_memory.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +8,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <vector>
+
+#include "base/process_mappings.h"
+#include "support/sanitizers.h"
 
 namespace swiftkv {
 namespace {
@@ -41,66 +45,84 @@ TEST(ProcessMemoryTest, TheProcessNeverExceedsItsOwnPeak) {
   EXPECT_GT(*available, 0U);
 }
 
-// A made-up root with proc/ and sys/ that a test fills.
-class CgroupTest : public testing::Test {
- protected:
-  void SetUp() override {
-    char pattern[] = "/tmp/swiftkv_cgroup_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern), nullptr);
-    root_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(root_); }
-
-  void Write(const std::string& path, const std::string& text) {
-    const std::filesystem::path full = root_ + "/" + path;
-    std::filesystem::create_directories(full.parent_path());
-    std::ofstream(full) << text;
-  }
-
-  std::string root_;
-};
-
-TEST_F(CgroupTest, Version2TakesTheTightestGroupOnTheWayUpWithoutDroppableFilePages) {
-  Write("proc/self/cgroup", "0::/outer/inner\n");
-  Write("sys/fs/cgroup/outer/memory.max", "1000000\n");
-  Write("sys/fs/cgroup/outer/memory.current", "900000\n");
-  Write("sys/fs/cgroup/outer/memory.stat", "anon 1\ninactive_file 300000\nactive_file 9\n");
-  Write("sys/fs/cgroup/outer/inner/memory.max", "500000\n");
-  Write("sys/fs/cgroup/outer/inner/memory.current", "40000\n");
-  const auto group = ReadCgroupMemory(root_);
-  ASSERT_TRUE(group.has_value());
-  EXPECT_EQ(group->limit_bytes, 1000000U);
-  EXPECT_EQ(group->used_bytes, 600000U);
+TEST(ProcessMemoryTest, TouchedBytesCountsPagesOfAPartOfAMapping) {
+  constexpr std::size_t kPages = 10000;
+  void* const mapped = mmap(nullptr, kPages * kOsPage, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  char* const memory = static_cast<char*>(mapped);
+  ASSERT_EQ(madvise(memory, kPages * kOsPage, MADV_NOHUGEPAGE), 0);
+  EXPECT_EQ(TouchedBytes(memory, kPages * kOsPage), 0U);
+  for (const std::size_t page : {0, 1, 4095, 4096, 9999}) memory[page * kOsPage] = 1;
+  EXPECT_EQ(TouchedBytes(memory, kPages * kOsPage), 5 * kOsPage);
+  EXPECT_EQ(TouchedBytes(memory + kOsPage + 100, 4095 * kOsPage), 3 * kOsPage);
+  EXPECT_EQ(TouchedBytes(memory + 100, 0), 0U);
+  EXPECT_EQ(TouchedBytes(nullptr, 0), 0U);
+  munmap(mapped, kPages * kOsPage);
 }
 
-TEST_F(CgroupTest, Version1IsReadWhereTheMemoryControllerIsListed) {
-  Write("proc/self/cgroup", "5:cpu,cpuacct:/a\n4:memory:/a/b\n0::/\n");
-  Write("sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "777000\n");
-  Write("sys/fs/cgroup/memory/a/b/memory.usage_in_bytes", "111000\n");
-  Write("sys/fs/cgroup/memory/a/b/memory.stat", "inactive_file 5\ntotal_inactive_file 11000\n");
-  const auto group = ReadCgroupMemory(root_);
-  ASSERT_TRUE(group.has_value());
-  EXPECT_EQ(group->limit_bytes, 777000U);
-  EXPECT_EQ(group->used_bytes, 100000U);
+TEST(ProcessMemoryTest, AProcessIsReadAsAWholeAndOneThatHasGoneIsNotFound) {
+  const auto self = ReadProcessMemory("/proc/self");
+  ASSERT_TRUE(self.ok()) << self.status().message();
+  EXPECT_GT(self->resident_bytes, 0U);
+  EXPECT_GE(self->peak_bytes, self->resident_bytes);
+  EXPECT_FALSE(self->name.empty());
+  EXPECT_EQ(ReadProcessMemory("/proc/999999999").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(ReadProcessMemory("/proc/sys").status().code(), StatusCode::kNotFound);
 }
 
-TEST_F(CgroupTest, AContainerWhosePathIsNotVisibleFallsBackToItsRootGroup) {
-  Write("proc/self/cgroup", "0::/somewhere/on/the/host\n");
-  Write("sys/fs/cgroup/memory.max", "123456\n");
-  Write("sys/fs/cgroup/memory.current", "456\n");
-  const auto group = ReadCgroupMemory(root_);
-  ASSERT_TRUE(group.has_value());
-  EXPECT_EQ(group->limit_bytes, 123456U);
+TEST(ProcessMemoryTest, TheHeapCountsWhatIsGivenOut) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer brings its own allocator";
+  const HeapMemory before = ReadHeapMemory();
+  const std::vector<char> block(64 << 20);
+  const HeapMemory after = ReadHeapMemory();
+  EXPECT_GE(after.used_bytes, before.used_bytes + block.size());
+  EXPECT_LT(after.used_bytes, before.used_bytes + block.size() + (1 << 20));
 }
 
-TEST_F(CgroupTest, NoLimitIsReportedWhereNoneIsSet) {
-  EXPECT_FALSE(ReadCgroupMemory(root_).has_value());
-  Write("proc/self/cgroup", "4:memory:/\n0::/\n");
-  Write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
-  Write("sys/fs/cgroup/memory/memory.usage_in_bytes", "1\n");
-  Write("sys/fs/cgroup/memory.max", "max\n");
-  Write("sys/fs/cgroup/memory.current", "1\n");
-  EXPECT_FALSE(ReadCgroupMemory(root_).has_value());
+TEST(ProcessMemoryTest, TheMachineIsReadFromItsFiles) {
+  char pattern[] = "/tmp/swiftkv_machine_XXXXXX";
+  ASSERT_NE(mkdtemp(pattern), nullptr);
+  const std::string root = pattern;
+  EXPECT_EQ(ReadMachineMemory(root).total_bytes, 0U);
+  std::filesystem::create_directories(root + "/proc");
+  std::filesystem::create_directories(root + "/sys/kernel/mm/transparent_hugepage");
+  std::ofstream(root + "/proc/meminfo") << "MemTotal:  24000 kB\nMemFree: 1 kB\nMemAvailable: 77 "
+                                           "kB\nSwapTotal: 5 kB\nSwapFree: x kB\n";
+  std::ofstream(root + "/sys/kernel/mm/transparent_hugepage/enabled") << "always [madvise] never\n";
+  const MachineMemory machine = ReadMachineMemory(root);
+  EXPECT_EQ(machine.total_bytes, 24000U << 10);
+  EXPECT_EQ(machine.available_bytes, 77U << 10);
+  EXPECT_EQ(machine.swap_total_bytes, 5U << 10);
+  EXPECT_EQ(machine.swap_free_bytes, 0U);
+  EXPECT_EQ(machine.huge_pages, "madvise");
+  std::filesystem::remove_all(root);
+}
+
+TEST(ProcessMappingsTest, MappingsHaveTheirFiguresAndFlagsAndNonsenseIsSkipped) {
+  const auto mappings = ParseMappings(
+      "Rss: 1 kB\n"
+      "7f10eea00000-7f1647f02000 rw-p 00000000 00:00 0 \n"
+      "Size:  1 kB\nRss:                 300 kB\nPss: 30 kB\nPrivate_Dirty: 299 kB\n"
+      "AnonHugePages:      200 kB\nSwap: 1 kB\nVmFlags: rd wr mr nr nh \n"
+      "zz-12 rw-p\n"
+      "12-10 rw-p\n"
+      "Rss: 99999999999999999999 kB\n"
+      "5000-6000 r--s 00000000 fe:00 109   /models/a b.gguf\n"
+      "Rss: 8 kB\n");
+  ASSERT_EQ(mappings.size(), 2U);
+  EXPECT_EQ(mappings[0].begin, 0x7f10eea00000U);
+  EXPECT_EQ(mappings[0].permissions, "rw-p");
+  EXPECT_EQ(mappings[0].name, "");
+  EXPECT_EQ(mappings[0].resident_bytes, 300U << 10);
+  EXPECT_EQ(mappings[0].proportional_bytes, 30U << 10);
+  EXPECT_EQ(mappings[0].private_dirty_bytes, 299U << 10);
+  EXPECT_EQ(mappings[0].huge_page_bytes, 200U << 10);
+  EXPECT_TRUE(mappings[0].HasFlag("nr"));
+  EXPECT_FALSE(mappings[0].HasFlag("r"));
+  EXPECT_EQ(mappings[1].name, "/models/a b.gguf");
+  EXPECT_TRUE(mappings[1].is_file());
+  EXPECT_EQ(mappings[1].resident_bytes, 8U << 10);
 }
 
 }  // namespace

@@ -116,6 +116,24 @@ TEST(AutomaticKvBytesTest, WeightsActivationsAndHeadroomAreKeptBack) {
   EXPECT_EQ(AutomaticKvBytes(0, model), 0U);
 }
 
+TEST(AutomaticKvBytesTest, TouchedActivationsAreMissingFromWhatIsAvailableAndCountOnce) {
+  const ModelMemory model = {.mapped_weights_bytes = 100 * kMiB,
+                             .packed_weights_bytes = 500 * kMiB,  // in memory by then
+                             .activation_bytes = 50 * kMiB,
+                             .touched_activation_bytes = 30 * kMiB};
+  const AutomaticKvMemory memory = DivideMemory(16120 * kMiB, model);
+  EXPECT_EQ(memory.available_bytes, 16120 * kMiB);
+  EXPECT_EQ(memory.weights_bytes, 100 * kMiB);
+  EXPECT_EQ(memory.activation_bytes, 20 * kMiB);
+  EXPECT_EQ(memory.headroom_bytes, 1000 * kMiB);
+  EXPECT_EQ(memory.bytes, 15000 * kMiB);
+}
+
+TEST(KeyGuideBytesTest, EveryHeadHasASquareAndARowOfFloats) {
+  EXPECT_EQ(KeyGuideBytes(MixedLayers()), 5U * (64 * 64 + 64) * 4);
+  EXPECT_EQ(KeyGuideBytes({}), 0U);
+}
+
 TEST(ResolveKvBytesTest, AGivenSizeIsTakenAsItIs) {
   EXPECT_EQ(ResolveKvBytes({.automatic = false, .bytes = 12345}, {}).value(), 12345U);
   EXPECT_GT(ResolveKvBytes({}, {}).value(), 0U);
