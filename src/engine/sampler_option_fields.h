@@ -5,7 +5,7 @@
 #pragma once
 
 #include "engine/option_field.h"
-#include "model/sampler_options.h"
+#include "swiftkv/sampler_options.h"
 
 namespace swiftkv {
 

@@ -6,15 +6,9 @@
 #include <vector>
 
 #include "model/vocabulary.h"
+#include "swiftkv/sampler_options.h"
 
 namespace swiftkv {
-
-struct TokenLogprob {
-  TokenId token = kNoToken;
-  float logprob = 0.0F;  // natural logarithm, at most 0
-
-  friend bool operator==(const TokenLogprob&, const TokenLogprob&) = default;
-};
 
 // Returns the log-softmax of `logits` at `token`. `logits`: [vocabulary size] f32, finite or
 // -infinity.

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "model/logprobs.h"  // for callers that report what was drawn
-#include "model/sampler_options.h"
 #include "model/vocabulary.h"
+#include "swiftkv/sampler_options.h"
 #include "swiftkv/status.h"
 
 namespace swiftkv {

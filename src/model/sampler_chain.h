@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "model/sampler_options.h"
 #include "model/vocabulary.h"
+#include "swiftkv/sampler_options.h"
 #include "swiftkv/status.h"
 
 struct llama_sampler;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks sampler options against the ranges that are stated here and nowhere else.
-#include "model/sampler_options.h"
+#include "swiftkv/sampler_options.h"
 
 #include <cmath>
 #include <cstddef>

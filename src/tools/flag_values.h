@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/option_field.h"
-#include "model/sampler_options.h"
+#include "swiftkv/sampler_options.h"
 #include "swiftkv/status.h"
 
 namespace swiftkv {

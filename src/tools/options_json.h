@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/option_field.h"
-#include "model/sampler_options.h"
+#include "swiftkv/sampler_options.h"
 #include "tools/flag_values.h"
 
 namespace swiftkv {

@@ -8,7 +8,7 @@
 
 #include "engine/engine_options.h"
 #include "engine/sampler_option_fields.h"
-#include "model/sampler_options.h"
+#include "swiftkv/sampler_options.h"
 #include "swiftkv/status.h"
 
 namespace swiftkv {

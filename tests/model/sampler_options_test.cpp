@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests that options out of range are refused by name and value.
-#include "model/sampler_options.h"
+#include "swiftkv/sampler_options.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

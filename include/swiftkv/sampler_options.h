@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Describes how the next token is drawn from a model's logits. Layer: model.
+// Describes how the next token is drawn from a model's logits, and what is told of a draw. Layer:
+// model.
 //
 // Plain data; every field has a value that turns its step off. Steps run in the order in which they
 // are listed here.
@@ -13,6 +14,14 @@
 #include "swiftkv/status.h"
 
 namespace swiftkv {
+
+// A token and the natural logarithm of its probability before any sampling step.
+struct TokenLogprob {
+  std::int32_t token = -1;
+  float logprob = 0.0F;  // at most 0
+
+  friend bool operator==(const TokenLogprob&, const TokenLogprob&) = default;
+};
 
 struct LogitBias {
   std::int32_t token = 0;
