@@ -8,8 +8,6 @@ namespace swiftkv {
 
 Result<std::span<const float>> Executor::Execute(const StepPlan& plan,
                                                  const std::atomic<bool>* cancel) {
-  for (const Preemption& preemption : plan.preempted) cache_->Release(preemption.sequence);
-
   slices_.clear();
   for (const PlannedSlice& slice : plan.slices) {
     SKV_RETURN_IF_ERROR(cache_->Reserve(slice.rows.sequence, slice.rows.num_rows));

@@ -21,10 +21,10 @@ class Executor {
   // Both must outlive the executor.
   Executor(LanguageModel* model, KvCache* cache) : model_(model), cache_(cache) {}
 
-  // Gives preempted sequences back, computes the slices and counts their tokens in the cache.
-  // Returns the wanted logits, [outputs, vocab_size] f32 in slice order, valid until the next call.
-  // Errors: ResourceExhausted when the cache has no room for all slices, and those of
-  // LanguageModel::Forward; no slice's length has changed then.
+  // Computes the slices and counts their tokens in the cache. Returns the wanted logits, [outputs,
+  // vocab_size] f32 in slice order, valid until the next call. Errors: ResourceExhausted when the
+  // cache has no room for all slices, and those of LanguageModel::Forward; no slice's length has
+  // changed then.
   Result<std::span<const float>> Execute(const StepPlan& plan, const std::atomic<bool>* cancel);
 
  private:

@@ -8,26 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "model/sampler_options.h"
 #include "model/vocabulary.h"
+#include "swiftkv/request.h"
+#include "swiftkv/sampler_options.h"
 
 namespace swiftkv {
-
-enum class FinishReason : std::uint8_t {
-  kStop,       // the model ended its reply
-  kLength,     // a limit was reached: see LengthLimit
-  kCancelled,  // the caller withdrew
-};
-
-// Returns "stop", "length" or "cancelled".
-const char* FinishReasonName(FinishReason reason);
-
-enum class LengthLimit : std::uint8_t {
-  kNone,       // the reply ended otherwise
-  kMaxTokens,  // GenerationRequest::max_tokens
-  kContext,    // the sequence holds as many tokens as the context allows
-  kMemory,     // the cache's memory is full
-};
 
 struct GenerationRequest {
   std::vector<TokenId>

@@ -10,16 +10,9 @@
 #include "model/model_batch.h"
 #include "swiftkv/kv_cache.h"
 #include "swiftkv/quality.h"
+#include "swiftkv/request.h"
 
 namespace swiftkv {
-
-enum class RequestId : std::uint64_t {};
-
-// A request that gives its place up so that others can go on.
-struct Preemption {
-  RequestId request{};
-  SequenceId sequence{};
-};
 
 // One sequence's share of the step.
 struct PlannedSlice {
@@ -29,14 +22,12 @@ struct PlannedSlice {
   Quality allowed = Quality::kExact;  // what the sequence may read
 };
 
-// Order of execution: cancel, preempt, then one forward pass over the slices.
+// One forward pass over the slices, whose rows were reserved before or are by the executor.
 struct StepPlan {
-  std::vector<RequestId> cancelled;
-  std::vector<Preemption> preempted;
   std::vector<TokenId> tokens;       // [rows]
   std::vector<PlannedSlice> slices;  // ascending first_row; decodes before prefill chunks
 
-  bool empty() const { return slices.empty() && cancelled.empty() && preempted.empty(); }
+  bool empty() const { return slices.empty(); }
 };
 
 }  // namespace swiftkv

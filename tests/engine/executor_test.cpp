@@ -63,17 +63,5 @@ TEST(ExecutorTest, AStepWithoutRoomChangesNoLength) {
   tiny.cache->CheckInvariants();
 }
 
-TEST(ExecutorTest, PreemptedSequencesGiveTheirMemoryBackFirst) {
-  TinySession tiny = MakeTinySession({});
-  Executor executor(tiny.model.get(), tiny.cache.get());
-  const SequenceId victim = tiny.cache->CreateSequence().value();
-  ASSERT_TRUE(tiny.cache->Reserve(victim, 64).ok());
-  ASSERT_GT(tiny.cache->Balance().live_private_bytes, 0U);
-  StepPlan plan;
-  plan.preempted.push_back({.request = RequestId{1}, .sequence = victim});
-  ASSERT_TRUE(executor.Execute(plan, nullptr).ok());
-  EXPECT_EQ(tiny.cache->Balance().live_private_bytes, 0U);
-}
-
 }  // namespace
 }  // namespace swiftkv

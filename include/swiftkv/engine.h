@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Declares the engine: many requests at once over one model and one paged cache. Layer: engine.
+//
+// One thread of the engine's own computes; every function here may be called from any thread.
+// Requests share what their prompts have in common, are computed together, and give their place up
+// to one another when memory runs short, without a loss: nobody fails for another's sake.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "swiftkv/kv_cache.h"
+#include "swiftkv/quality.h"
+#include "swiftkv/request.h"
+#include "swiftkv/status.h"
+
+namespace swiftkv {
+
+class StreamBuffer;
+class EngineInbox;
+
+// How many requests an engine works on.
+struct EngineLimits {
+  int max_sequences = 64;  // choices that are computed together
+  int max_queue = 256;     // requests that wait for their first place
+  // The worst grade that any request may have. None: that of the engine's own format.
+  std::optional<Quality> ceiling = {};
+};
+
+struct EngineOptions {
+  std::string model_path;             // a GGUF; of a split model the first file
+  int threads = 0;                    // that compute; 0: the cores that the process may use
+  int context = 0;                    // tokens of a sequence at most; 0: the model's maximum
+  int step_tokens = 0;                // of a step at most; 0: as many as keep a step short
+  KvFormat format;                    // of requests that do not say otherwise
+  std::uint64_t kv_memory_bytes = 0;  // hard bound on the cache; 0: what the machine leaves
+  EngineLimits limits;
+};
+
+// What the engine does at the end of its last step.
+struct EngineSnapshot {
+  int running = 0;                      // choices in the cache
+  int waiting = 0;                      // choices that wait for a place, preempted ones included
+  std::uint64_t steps = 0;              // forward passes
+  std::uint64_t finished_requests = 0;  // however they ended
+  std::uint64_t preemptions = 0;
+  std::uint64_t prompt_tokens = 0;  // of all requests that were given a place
+  std::uint64_t cached_tokens = 0;  // of these, found in the cache
+  std::uint64_t generated_tokens = 0;
+  double queue_seconds = 0;    // waited for first places, all requests together
+  double forward_seconds = 0;  // spent in forward passes
+  double busy_seconds = 0;     // in steps: forward passes, scheduling and sampling
+  KvBalance balance;
+};
+
+enum class StreamOutcome : std::uint8_t {
+  kEvent,    // an event was read
+  kTimeout,  // none came in time
+  kEnd,      // all were read; status() and usage() are final
+};
+
+// Reads a request's events. Movable; one thread reads at a time. A stream that goes away before its
+// end cancels the request.
+class TokenStream {
+ public:
+  TokenStream() = default;  // has ended
+  TokenStream(RequestId id, std::shared_ptr<StreamBuffer> buffer,
+              std::shared_ptr<EngineInbox> inbox);
+  TokenStream(TokenStream&& other) noexcept = default;
+  TokenStream& operator=(TokenStream&& other) noexcept;
+  ~TokenStream();
+
+  // Waits at most `timeout` for the next event. Events of one choice come in order, those of
+  // several interleaved.
+  StreamOutcome Next(TokenEvent* event, std::chrono::milliseconds timeout);
+
+  // Withdraws the request. It takes effect within one step; what was computed until then can still
+  // be read, and the end of each choice says kCancelled.
+  void Cancel();
+
+  RequestId id() const { return id_; }
+  // Ok unless the request itself failed (its choices then have no end): ResourceExhausted where its
+  // prompt alone needs more than the cache's memory; else what forward pass or sampler returned.
+  Status status() const;
+  RequestUsage usage() const;
+
+ private:
+  RequestId id_{};
+  std::shared_ptr<StreamBuffer> buffer_;
+  std::shared_ptr<EngineInbox> inbox_;
+};
+
+class Engine {
+ public:
+  // Called with done in [0, 1] while weights load; returning false cancels.
+  using LoadProgress = std::function<bool(double done)>;
+
+  // Loads the model and starts the engine's thread. Errors: NotFound, DataLoss, Unsupported,
+  // InvalidArgument, ResourceExhausted and Cancelled, with the file or the option in the sentence.
+  static Result<std::unique_ptr<Engine>> Create(const EngineOptions& options,
+                                                const LoadProgress& progress = nullptr);
+  ~Engine();  // Shutdown
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Turns text into tokens: as it is, or as the user's message of a chat, by the model's template.
+  // Errors: InvalidArgument for what is no UTF-8 or gives no tokens; Unsupported where the model
+  // has no chat template.
+  Result<std::vector<std::int32_t>> EncodePrompt(std::string_view text) const;
+  Result<std::vector<std::int32_t>> EncodeChat(std::string_view user_message,
+                                               std::string_view system_message = "") const;
+
+  // Queues a request. Errors, all at once: InvalidArgument for a prompt that is empty, beyond the
+  // context or has a token outside the vocabulary, bad sampling options, more choices than the
+  // engine computes together, a format or quality beyond the ceiling; ResourceExhausted for a
+  // prompt that the cache's memory can never hold, and where the queue is full; Cancelled after
+  // Drain or Shutdown.
+  Result<TokenStream> Submit(EngineRequest request);
+
+  // As TokenStream::Cancel; an unknown id is ignored.
+  void Cancel(RequestId id);
+
+  EngineSnapshot Snapshot() const;
+
+  // Takes no more requests and waits for the end of all others. Returns whether they ended in time;
+  // a request whose reader does not read never does.
+  bool Drain(std::chrono::milliseconds timeout);
+
+  // Takes no more requests, cancels all others within a step and ends the engine's thread. Streams
+  // stay readable.
+  void Shutdown();
+
+  int context() const;  // tokens that one sequence may hold
+
+ private:
+  struct State;
+  explicit Engine(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace swiftkv

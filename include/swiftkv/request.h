@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Holds what an engine is asked for and what it tells of it, as plain data. Layer: engine.
+//
+// Token ids are those of the engine's model. Times are of the monotonic clock, in seconds.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "swiftkv/kv_cache.h"
+#include "swiftkv/quality.h"
+#include "swiftkv/sampler_options.h"
+
+namespace swiftkv {
+
+enum class RequestId : std::uint64_t {};
+
+enum class FinishReason : std::uint8_t {
+  kStop,       // the model ended its reply
+  kLength,     // a limit was reached: see LengthLimit
+  kCancelled,  // the caller withdrew
+};
+
+// Returns "stop", "length" or "cancelled".
+const char* FinishReasonName(FinishReason reason);
+
+enum class LengthLimit : std::uint8_t {
+  kNone,       // the reply ended otherwise
+  kMaxTokens,  // as many tokens as were asked for
+  kContext,    // the sequence holds as many tokens as the context allows
+  kMemory,     // the cache's memory is full
+};
+
+struct EngineRequest {
+  std::vector<std::int32_t> prompt;  // 1 token or more, fewer than the context
+  SamplerOptions sampling;           // choice i draws with seed + i
+  int max_tokens = -1;               // of each choice; -1: until it ends or a limit is reached
+  int choices = 1;                   // replies to the one prompt, which is computed once
+  int priority = 0;                  // larger goes first; equals go in the order of their arrival
+  // Log-probabilities of each token: -1 none, 0 of the one that was drawn, n also of the n best.
+  int logprobs = -1;
+
+  // Where K and V are stored otherwise than the engine does. The format's grade must serve
+  // `quality` and the engine's ceiling.
+  std::optional<KvFormat> format = {};
+  // The worst grade that the request reads. None: what the engine's own format has. Where the
+  // engine's format is worse than this and `format` names none, f16 is taken.
+  std::optional<Quality> quality = {};
+
+  // Cached blocks are found only by requests of the same salts.
+  std::string tenant_salt;   // from who asks
+  std::string request_salt;  // narrows it
+  bool share_prefix = true;  // false: neither finds cached blocks nor leaves any
+
+  // Events that wait unread before the request is paused; 0: any number.
+  int buffered_events = 256;
+  // Called on the engine's thread whenever the stream has something new to read. It must return at
+  // once and call nothing of the engine or the stream.
+  std::function<void()> on_ready;
+};
+
+// One token of one choice, or its end, or both.
+struct TokenEvent {
+  int choice = 0;           // in [0, EngineRequest::choices)
+  std::int32_t token = -1;  // -1: no token, but the end
+  std::string text;         // the characters that the token completes: well-formed UTF-8, joined in
+                            // order the reply
+  std::optional<TokenLogprob> logprob;     // of `token`, where asked for
+  std::vector<TokenLogprob> top;           // best first, likewise
+  std::optional<FinishReason> finish;      // set in the last event of the choice
+  LengthLimit limit = LengthLimit::kNone;  // where `finish` is kLength
+  std::int32_t end_token = -1;             // where `finish` is kStop: the token that ended it
+};
+
+// What a request took; complete once its stream has ended.
+struct RequestUsage {
+  std::int64_t prompt_tokens = 0;
+  std::int64_t cached_tokens = 0;      // of the prompt, found in the cache and not computed
+  std::int64_t completion_tokens = 0;  // of all choices, without the tokens that ended them
+  int preemptions = 0;       // times that a choice gave its place up; it went on without a loss
+  std::uint64_t seed = 0;    // of choice 0, given or drawn
+  double queue_seconds = 0;  // from Submit to the first place in a step
+  double first_token_seconds = 0;  // from Submit to the first sampled token
+  double total_seconds = 0;        // from Submit to the end
+};
+
+}  // namespace swiftkv

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Holds a request from Submit to its end: its choices, their tokens and where they stand. Layer:
+// engine.
+//
+// Owner: whoever submits until the inbox has it, then the engine's thread. Invariants of a choice:
+// `tokens` is the prompt and the reply so far, of which the first `computed` are in `sequence`; the
+// last sampled token is computed one step later. A preempted choice has no sequence and computes
+// all of `tokens` again; its sampler and its text go on where they were, so nothing is told twice.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/kv_memory.h"
+#include "engine/stream_buffer.h"
+#include "model/sampler.h"
+#include "model/token_text.h"
+#include "swiftkv/request.h"
+
+namespace swiftkv {
+
+enum class ChoicePhase : std::uint8_t {
+  kUnborn,   // its prompt is computed by choice 0
+  kWaiting,  // for a place: new, or preempted
+  kRunning,  // has a sequence
+  kDone,
+};
+
+struct ActiveChoice {
+  int index = 0;
+  ChoicePhase phase = ChoicePhase::kUnborn;
+  std::unique_ptr<Sampler> sampler;
+  std::optional<TextStream> text;
+  std::vector<TokenId> tokens;  // empty while unborn
+  std::size_t computed = 0;     // tokens in the cache
+  std::size_t adopted = 0;      // of these, found there when the choice got its place
+  std::optional<SequenceId> sequence;
+  bool was_preempted = false;    // since its last place
+  std::uint64_t ended_then = 0;  // choices that had ended when it was preempted
+  std::uint64_t last_step = 0;   // that computed rows of it
+};
+
+struct ActiveRequest {
+  using Clock = std::chrono::steady_clock;
+
+  RequestId id{};  // ascending in the order of arrival
+  EngineRequest asked;
+  KvFormat format;
+  Quality allowed = Quality::kExact;
+  KvFootprint footprint;
+  std::shared_ptr<StreamBuffer> stream;
+  std::vector<ActiveChoice> choices;
+
+  RequestUsage usage;
+  Clock::time_point submitted;
+  bool left_queue = false;  // has had a place
+
+  std::size_t prompt_tokens() const { return asked.prompt.size(); }
+  double SecondsSinceSubmit() const {
+    return std::chrono::duration<double>(Clock::now() - submitted).count();
+  }
+};
+
+}  // namespace swiftkv

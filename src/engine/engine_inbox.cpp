@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moves requests and cancellations from callers to the engine's thread.
+#include "engine/engine_inbox.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace swiftkv {
+
+Status EngineInbox::Submit(std::unique_ptr<ActiveRequest> request) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return Status::Cancelled("the engine takes no more requests: it is closing");
+    if (queued_ >= max_queue_) {
+      return Status::ResourceExhausted(
+          fmt::format("the queue is full, try again later; requests that wait: {}", queued_));
+    }
+    ++queued_;
+    ++open_;
+    mail_.submitted.push_back(std::move(request));
+  }
+  arrived_.notify_one();
+  return Status::Ok();
+}
+
+void EngineInbox::Cancel(RequestId id) {
+  {
+    const std::lock_guard lock(mutex_);
+    mail_.cancelled.push_back(id);
+  }
+  arrived_.notify_one();
+}
+
+void EngineInbox::Notify() {
+  {
+    const std::lock_guard lock(mutex_);
+    notified_ = true;
+  }
+  arrived_.notify_one();
+}
+
+void EngineInbox::Close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+}
+
+void EngineInbox::Stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    mail_.stop = true;
+  }
+  arrived_.notify_one();
+}
+
+EngineInbox::Mail EngineInbox::Take(bool wait) {
+  std::unique_lock lock(mutex_);
+  if (wait) {
+    arrived_.wait(lock, [this] {
+      return notified_ || mail_.stop || !mail_.submitted.empty() || !mail_.cancelled.empty();
+    });
+  }
+  notified_ = false;
+  Mail mail = std::move(mail_);
+  mail_ = Mail{};
+  mail_.stop = mail.stop;
+  return mail;
+}
+
+bool EngineInbox::WaitUntilAllEnded(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  return all_ended_.wait_for(lock, timeout, [this] { return open_ == 0; });
+}
+
+void EngineInbox::Ended() {
+  {
+    const std::lock_guard lock(mutex_);
+    --open_;
+  }
+  all_ended_.notify_all();
+}
+
+void EngineInbox::LeftQueue() {
+  const std::lock_guard lock(mutex_);
+  --queued_;
+}
+
+}  // namespace swiftkv

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Implements the loop.
+#include "engine/engine_loop.h"
+
+#include <chrono>
+#include <utility>
+
+namespace swiftkv {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+EngineLoop::EngineLoop(const EngineParts& parts, const EngineLimits& limits, EngineInbox* inbox)
+    : inbox_(inbox),
+      cache_(parts.cache),
+      vocabulary_size_(static_cast<std::size_t>(parts.vocabulary->size())),
+      roster_(parts.cache, inbox),
+      planner_(&roster_, parts.cache, parts.model->max_batch_rows(), limits.max_sequences),
+      executor_(parts.model, parts.cache),
+      sampling_(parts.vocabulary, parts.model->context()) {
+  Publish();
+}
+
+void EngineLoop::Run(const std::atomic<bool>* abandon) {
+  bool idle = false;
+  for (;;) {
+    EngineInbox::Mail mail = inbox_->Take(/*wait=*/idle);
+    const bool stop = mail.stop;
+    const Clock::time_point start = Clock::now();
+    Accept(std::move(mail));
+    if (stop) break;
+    const StepPlan& plan = planner_.Plan();
+    idle = plan.empty();
+    if (!idle) Compute(plan, abandon);
+    counted_.busy_seconds += SecondsSince(start);
+    Publish();
+  }
+  roster_.CancelAll();
+  Publish();
+}
+
+void EngineLoop::Accept(EngineInbox::Mail mail) {
+  for (std::unique_ptr<ActiveRequest>& request : mail.submitted) roster_.Add(std::move(request));
+  for (const RequestId id : mail.cancelled) {
+    if (ActiveRequest* const request = roster_.Find(id)) roster_.Cancel(request);
+  }
+}
+
+void EngineLoop::Compute(const StepPlan& plan, const std::atomic<bool>* abandon) {
+  const Clock::time_point start = Clock::now();
+  const Result<std::span<const float>> logits = executor_.Execute(plan, abandon);
+  counted_.forward_seconds += SecondsSince(start);
+  ++counted_.steps;
+  if (logits.ok()) {
+    Commit(plan, *logits);
+    return;
+  }
+  planner_.TakeBack();
+  if (logits.status().code() != StatusCode::kCancelled) FailStep(logits.status());
+}
+
+// Whose rows made the pass fail is not known.
+void EngineLoop::FailStep(const Status& status) {
+  for (const Seat& seat : planner_.seats()) {
+    if (roster_.Find(seat.request->id) != nullptr) roster_.Fail(seat.request, status);
+  }
+}
+
+void EngineLoop::Commit(const StepPlan& plan, std::span<const float> logits) {
+  for (std::size_t i = 0; i < plan.slices.size(); ++i) {
+    planner_.seats()[i].choice->computed += static_cast<std::size_t>(plan.slices[i].rows.num_rows);
+  }
+  for (std::size_t i = 0; i < plan.slices.size(); ++i) {
+    if (plan.slices[i].rows.num_outputs == 0) continue;
+    Sample(planner_.seats()[i], logits.first(vocabulary_size_));
+    logits = logits.subspan(vocabulary_size_);
+  }
+}
+
+// The first logits of a request are those of all its choices.
+void EngineLoop::Sample(const Seat& seat, std::span<const float> logits) {
+  ActiveRequest* const request = seat.request;
+  if (roster_.Find(request->id) == nullptr) return;  // failed earlier in this step
+  if (seat.choice->tokens.size() > request->prompt_tokens() || request->choices.size() == 1) {
+    SampleOne(request, seat.choice, logits);
+    return;
+  }
+  roster_.ForkChoices(request);
+  for (ActiveChoice& choice : request->choices) {
+    if (choice.phase != ChoicePhase::kDone) SampleOne(request, &choice, logits);
+  }
+}
+
+void EngineLoop::SampleOne(ActiveRequest* request, ActiveChoice* choice,
+                           std::span<const float> logits) {
+  const Result<bool> ended = sampling_.Next(request, choice, logits);
+  if (!ended.ok()) {
+    roster_.Fail(request, ended.status());
+  } else if (*ended) {
+    roster_.EndChoice({request, choice});
+  }
+}
+
+void EngineLoop::Publish() {
+  EngineSnapshot snapshot = counted_;
+  roster_.Report(&snapshot);
+  const std::lock_guard lock(snapshot_mutex_);
+  snapshot_ = snapshot;
+}
+
+EngineSnapshot EngineLoop::Snapshot() const {
+  const std::lock_guard lock(snapshot_mutex_);
+  return snapshot_;
+}
+
+}  // namespace swiftkv

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks requests before they queue, and makes what they need that is not the cache's. Layer:
+// engine.
+//
+// Any thread: what it reads never changes. Parsing grammars and showing prompts to penalties
+// happens here, on the caller's thread, and delays no step.
+#pragma once
+
+#include <memory>
+
+#include "engine/active_request.h"
+#include "model/language_model.h"
+#include "model/vocabulary.h"
+#include "swiftkv/engine.h"
+
+namespace swiftkv {
+
+// What an engine computes with. All must outlive it, and nobody else may use model and cache
+// meanwhile.
+struct EngineParts {
+  LanguageModel* model = nullptr;
+  const Vocabulary* vocabulary = nullptr;
+  KvCache* cache = nullptr;
+  KvFormat format;  // the cache's own
+};
+
+class RequestGate {
+ public:
+  // Errors: InvalidArgument for bad limits; those of KvFootprint::Make.
+  static Result<RequestGate> Create(const EngineParts& parts, const EngineLimits& limits);
+
+  // Errors: as Engine::Submit, less those of the queue.
+  Result<std::unique_ptr<ActiveRequest>> Check(EngineRequest request) const;
+
+ private:
+  RequestGate() = default;
+
+  Status CheckPrompt(const EngineRequest& request) const;
+  Status CheckNumbers(const EngineRequest& request) const;
+  Status ChooseFormat(ActiveRequest* request) const;
+  Status CheckFits(const ActiveRequest& request) const;
+  Status MakeChoices(ActiveRequest* request) const;
+
+  const Vocabulary* vocabulary_ = nullptr;
+  int context_ = 0;
+  EngineLimits limits_;
+  std::vector<LayerShape> layers_;
+  std::uint64_t limit_bytes_ = 0;
+  KvFormat format_;
+  Quality grade_ = Quality::kExact;  // of format_
+  Quality ceiling_ = Quality::kExact;
+};
+
+}  // namespace swiftkv

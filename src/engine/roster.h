@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps all requests that have not ended, and everything that happens to their places. Layer:
+// engine.
+//
+// Owner: the engine's thread. Candidates are the scheduler's view of the choices that run or wait;
+// Collect makes them anew, and indices hold until then. Sequences are made and given back here and
+// nowhere else in the engine.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/active_request.h"
+#include "engine/engine_inbox.h"
+#include "engine/scheduler.h"
+#include "swiftkv/engine.h"
+#include "swiftkv/kv_cache.h"
+
+namespace swiftkv {
+
+// A choice and its request.
+struct Seat {
+  ActiveRequest* request = nullptr;
+  ActiveChoice* choice = nullptr;
+};
+
+class Roster {
+ public:
+  // Both must outlive the roster.
+  Roster(KvCache* cache, EngineInbox* inbox) : cache_(cache), inbox_(inbox) {}
+
+  void Add(std::unique_ptr<ActiveRequest> request);
+  ActiveRequest* Find(RequestId id);  // null where it has ended
+  bool empty() const { return requests_.empty(); }
+
+  // Drops requests that have ended and makes the candidates anew.
+  void Collect();
+  std::span<const Candidate> candidates() const { return candidates_; }
+  const Seat& seat(std::size_t index) const { return seats_[index]; }
+
+  // Choices that have ended so far, however.
+  std::uint64_t ended_choices() const { return ended_choices_; }
+
+  // What the cache can still give.
+  std::uint64_t AvailableBytes() const;
+
+  // Gives a waiting candidate a sequence. Errors: ResourceExhausted.
+  Status Place(std::size_t index);
+  // Takes a running candidate's sequence: it waits again, with all its tokens.
+  void Preempt(std::size_t index);
+  // Makes the choices that have no sequence yet out of choice 0, whose whole prompt is computed and
+  // nothing else. Those that find no room wait.
+  void ForkChoices(ActiveRequest* request);
+
+  // Gives the sequence back after the choice's last event; the last choice ends the request.
+  void EndChoice(const Seat& seat);
+  // Ends every choice that has not, as withdrawn.
+  void Cancel(ActiveRequest* request);
+  void CancelAll();
+  // Ends the request with an error.
+  void Fail(ActiveRequest* request, const Status& status);
+
+  // Fills what is known here.
+  void Report(EngineSnapshot* snapshot) const;
+
+ private:
+  Candidate Describe(const ActiveRequest& request, const ActiveChoice& choice) const;
+  void LeaveQueue(ActiveRequest* request);
+  void GiveBack(ActiveChoice* choice);
+  void Close(ActiveRequest* request, const Status& status);
+
+  KvCache* cache_;
+  EngineInbox* inbox_;
+  std::vector<std::unique_ptr<ActiveRequest>> requests_;  // in the order of arrival
+  std::vector<Candidate> candidates_;
+  std::vector<Seat> seats_;  // [candidates]
+
+  std::uint64_t ended_choices_ = 0;
+  std::uint64_t ended_requests_ = 0;
+  std::uint64_t preemptions_ = 0;
+  std::uint64_t prompt_tokens_ = 0;
+  std::uint64_t cached_tokens_ = 0;
+  std::uint64_t generated_tokens_ = 0;  // of ended requests
+  double queue_seconds_ = 0;
+};
+
+}  // namespace swiftkv

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decides who gets a place, who gives one up, and who computes how much in a step. Layer: engine.
+//
+// Pure functions over plain data: no cache, no clock, no model. The order is the same everywhere:
+// higher priority first, within one priority by arrival, and a request's choices by index.
+// Consequences that tests hold them to:
+// - within a priority nobody overtakes for a place, but those who wait for blocks that somebody
+// ahead
+//   computes are passed over meanwhile;
+// - who goes first never loses its place to others, unless its reader has stopped reading;
+// - whoever lost a place comes back only after another choice has ended, or alone, so that it is
+// preempted
+//   at most once for each choice that ends before it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace swiftkv {
+
+// One choice of one request as the scheduler sees it.
+struct Candidate {
+  int priority = 0;
+  std::uint64_t arrival = 0;  // of the request
+  int index = 0;              // of the choice
+
+  bool running = false;  // has a place; else waits for one
+  bool paused = false;   // its reader is behind: computes nothing, and anybody may take its place
+  bool follows = false;  // waits for blocks that one ahead is computing
+  bool barred = false;   // preempted, and nobody has ended since
+
+  int places = 1;                     // that it takes: more where choices are yet to fork off it
+  std::int64_t tokens = 0;            // known so far
+  std::int64_t computed = 0;          // of these, in the cache
+  std::int64_t recompute_tokens = 0;  // what preempting it would cost
+  std::uint64_t held_bytes = 0;       // of the cache, about
+  std::uint64_t bytes_to_come = 0;    // what its known tokens and the next few need on top
+  std::uint64_t last_step = 0;        // that computed rows of it
+};
+
+// Whether `a` goes before `b`.
+bool GoesBefore(const Candidate& a, const Candidate& b);
+
+// What admission may give away.
+struct Room {
+  int places = 0;                     // of all candidates together
+  std::uint64_t available_bytes = 0;  // that the cache can still map, evicting what is only cached
+};
+
+enum class AdmissionVerdict : std::uint8_t {
+  kAdmit,
+  kPreempt,   // `victim` first, then ask again
+  kPassOver,  // not now; others may be admitted
+  kStop,      // not now, and nobody behind it
+};
+
+struct Admission {
+  AdmissionVerdict verdict = AdmissionVerdict::kStop;
+  std::size_t victim = 0;  // index of a candidate, where kPreempt
+};
+
+// Judges whether candidates[waiting] gets a place now. Called in order of GoesBefore. With nobody
+// running there is always room: whether it suffices shows when it is taken.
+Admission JudgeAdmission(std::span<const Candidate> candidates, std::size_t waiting,
+                         const Room& room);
+
+// Rows of one candidate in a step.
+struct RowShare {
+  std::size_t candidate = 0;
+  int rows = 0;
+};
+
+// Shares at most `max_rows` rows out: first one to each that has one token to compute, then the
+// rest to prompts in order, in chunks that end with a block where they don't end the prompt. Where
+// there are not rows enough for everyone's one, those go first that have waited longest.
+std::vector<RowShare> ShareRows(std::span<const Candidate> candidates, int max_rows);
+
+// Returns whom candidates[needy] may take the place of: of those running that go after it, or are
+// paused, the one with the lowest priority, then the least to recompute, then the last arrival.
+std::optional<std::size_t> ChooseVictim(std::span<const Candidate> candidates, std::size_t needy);
+
+}  // namespace swiftkv
