@@ -4,6 +4,7 @@
 #include "formats/fp8_codecs.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/fp8.h"
@@ -47,7 +48,6 @@ std::uint16_t EncodeRow(const float* row, std::size_t dim, std::uint8_t* codes) 
 // Where a row's values lie between powers of two decides how well they are rounded: under a guide,
 // of scales within one octave the one that costs least is taken.
 constexpr std::size_t kScalesTried = 16;
-static_assert(kScalesTried <= kPageTokens, "one call of GuidedRows");
 
 template <class Format>
 float BestScale(const float* row, const std::uint8_t* codes, std::size_t dim) {
@@ -61,39 +61,55 @@ float BestScale(const float* row, const std::uint8_t* codes, std::size_t dim) {
   return square == 0 ? 0.0F : static_cast<float>(product / square);
 }
 
-template <class Format, RoundGuided kRound>
-std::uint16_t EncodeRowGuided(const RoundingGuide& guide, const float* row, std::size_t dim,
-                              std::uint8_t* codes) {
-  const float scale = HostRowQuantization().max_abs(row, dim) / Format::kMax;
-  float scales[kScalesTried];
-  float factors[kScalesTried];
-  float costs[kScalesTried];
-  std::uint8_t tried[kScalesTried * kMostChannels];
+using Steps = std::array<float, kScalesTried>;
+
+// What scales of one octave are multiples of.
+Steps MakeSteps() {
+  Steps steps;
   for (std::size_t i = 0; i < kScalesTried; ++i) {
-    const float step = static_cast<float>(i) / static_cast<float>(kScalesTried);
-    scales[i] = HalfToFloat(ScaleAtLeast(scale * std::exp2(step)));
-    factors[i] = scales[i] == 0 ? 0.0F : 1.0F / scales[i];
+    steps[i] = std::exp2(static_cast<float>(i) / static_cast<float>(kScalesTried));
   }
-  kRound({.guide = &guide,
-          .rows = row,
-          .row_stride = 0,
-          .dim = dim,
-          .count = kScalesTried,
-          .factors = factors,
-          .codes = tried,
-          .costs = costs});
-  std::size_t best = 0;
-  const auto cost = [&](std::size_t i) { return costs[i] * scales[i] * scales[i]; };
-  for (std::size_t i = 1; i < kScalesTried; ++i) best = cost(i) < cost(best) ? i : best;
-  std::copy_n(tried + best * dim, dim, codes);
-  return FloatToHalfSaturated(BestScale<Format>(row, codes, dim));
+  return steps;
 }
 
-template <class Format, RoundGuided kRound>
+// Fills the scales that a row may get and what it is multiplied by for each.
+void ScalesToTry(float smallest, float* scales, float* factors) {
+  static const Steps steps = MakeSteps();
+  for (std::size_t i = 0; i < kScalesTried; ++i) {
+    scales[i] = HalfToFloat(ScaleAtLeast(smallest * steps[i]));
+    factors[i] = scales[i] == 0 ? 0.0F : 1.0F / scales[i];
+  }
+}
+
+template <class Format, RoundGuided GuidedRounding::*kRound>
 void EncodeGuided(GuidedRows rows, std::uint16_t* scales) {
+  float tried[kPageTokens * kScalesTried];
+  float tried_factors[kPageTokens * kScalesTried];
+  float costs[kPageTokens * kScalesTried];
   for (std::size_t t = 0; t < rows.count; ++t) {
-    scales[t] = EncodeRowGuided<Format, kRound>(*rows.guide, rows.rows + t * rows.row_stride,
-                                                rows.dim, rows.codes + t * rows.dim);
+    const float largest = HostRowQuantization().max_abs(rows.rows + t * rows.row_stride, rows.dim);
+    ScalesToTry(largest / Format::kMax, tried + t * kScalesTried, tried_factors + t * kScalesTried);
+  }
+  GuidedRows tries = rows;
+  tries.tries = kScalesTried;
+  tries.factors = tried_factors;
+  tries.costs = costs;
+  tries.codes = nullptr;
+  (HostGuidedRounding().*kRound)(tries);
+  float factors[kPageTokens];
+  for (std::size_t t = 0; t < rows.count; ++t) {
+    const std::size_t first = t * kScalesTried;
+    const auto cost = [&](std::size_t i) { return costs[i] * tried[i] * tried[i]; };
+    std::size_t best = first;
+    for (std::size_t i = first; i < first + kScalesTried; ++i)
+      best = cost(i) < cost(best) ? i : best;
+    factors[t] = tried_factors[best];
+  }
+  rows.factors = factors;
+  (HostGuidedRounding().*kRound)(rows);
+  for (std::size_t t = 0; t < rows.count; ++t) {
+    scales[t] = FloatToHalfSaturated(
+        BestScale<Format>(rows.rows + t * rows.row_stride, rows.codes + t * rows.dim, rows.dim));
   }
 }
 
@@ -103,9 +119,11 @@ void DecodeRow(const std::uint8_t* codes, float scale, std::size_t dim, float* r
 }
 
 constexpr RowCoding kE4m3Coding = {EncodeRow<Fp8E4m3, &RowQuantization::to_e4m3>,
-                                   EncodeGuided<Fp8E4m3, RoundGuidedToE4m3>, DecodeRow<Fp8E4m3>};
+                                   EncodeGuided<Fp8E4m3, &GuidedRounding::to_e4m3>,
+                                   DecodeRow<Fp8E4m3>};
 constexpr RowCoding kE5m2Coding = {EncodeRow<Fp8E5m2, &RowQuantization::to_e5m2>,
-                                   EncodeGuided<Fp8E5m2, RoundGuidedToE5m2>, DecodeRow<Fp8E5m2>};
+                                   EncodeGuided<Fp8E5m2, &GuidedRounding::to_e5m2>,
+                                   DecodeRow<Fp8E5m2>};
 
 }  // namespace
 

@@ -47,14 +47,12 @@ std::uint16_t EncodeRow(const float* row, std::size_t dim, std::uint8_t* codes) 
 // taken.
 void EncodeGuided(GuidedRows rows, std::uint16_t* scales) {
   float factors[kPageTokens];
-  float costs[kPageTokens];
   for (std::size_t t = 0; t < rows.count; ++t) {
     scales[t] = EncodeRow(rows.rows + t * rows.row_stride, rows.dim, rows.codes + t * rows.dim);
     factors[t] = FactorOf(scales[t]);
   }
   rows.factors = factors;
-  rows.costs = costs;
-  RoundGuidedToInt4(rows);
+  HostGuidedRounding().to_int4(rows);
   for (std::size_t t = 0; t < rows.count; ++t) {
     scales[t] = HalfScale(HostRowQuantization().fit_int4(rows.rows + t * rows.row_stride,
                                                          rows.codes + t * rows.dim, rows.dim));

@@ -33,14 +33,12 @@ std::uint16_t EncodeRow(const float* row, std::size_t dim, std::uint8_t* codes) 
 
 void EncodeGuided(GuidedRows rows, std::uint16_t* scales) {
   float factors[kPageTokens];
-  float costs[kPageTokens];
   for (std::size_t t = 0; t < rows.count; ++t) {
     scales[t] = ScaleOf(rows.rows + t * rows.row_stride, rows.dim);
     factors[t] = FactorOf(scales[t]);
   }
   rows.factors = factors;
-  rows.costs = costs;
-  RoundGuidedToInt8(rows);
+  HostGuidedRounding().to_int8(rows);
 }
 
 void DecodeRow(const std::uint8_t* codes, float scale, std::size_t dim, float* row) {

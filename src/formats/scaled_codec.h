@@ -20,7 +20,7 @@ struct RowCoding {
   // (RowQuantization::sanitize) and, in a rotated format, rotated.
   std::uint16_t (*encode)(const float* row, std::size_t dim, std::uint8_t* codes);
   // Likewise for several rows and under a guide: writes codes and `scales`, [count] f16 bits.
-  // `rows` comes without factors and costs.
+  // `rows`, at most 16, comes without factors and costs.
   void (*encode_guided)(GuidedRows rows, std::uint16_t* scales);
   // Writes the values of codes [dim].
   void (*decode)(const std::uint8_t* codes, float scale, std::size_t dim, float* row);

@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "base/cpu_features.h"
 #include "base/fp8.h"
 #include "formats/codec_table.h"
 #include "formats/hadamard.h"
@@ -70,19 +71,19 @@ std::vector<float> NormalRows(std::size_t count, std::size_t dim, float deviatio
 
 struct Grid {
   const char* name;
-  RoundGuided round;
+  RoundGuided GuidedRounding::*round;
   void (*RowQuantization::*nearest)(const float*, float, std::uint8_t*, std::size_t);
   float deviation;  // of rows, in units of codes
   float (*level)(std::uint8_t code);
 };
 
 const Grid kGrids[] = {
-    {"int8", RoundGuidedToInt8, &RowQuantization::to_int8, 40.0F,
+    {"int8", &GuidedRounding::to_int8, &RowQuantization::to_int8, 40.0F,
      [](std::uint8_t code) { return static_cast<float>(code) - 128.0F; }},
-    {"int4", RoundGuidedToInt4, &RowQuantization::to_int4, 46.0F,
+    {"int4", &GuidedRounding::to_int4, &RowQuantization::to_int4, 46.0F,
      [](std::uint8_t code) { return static_cast<float>(kInt4Levels[code]); }},
-    {"e4m3", RoundGuidedToE4m3, &RowQuantization::to_e4m3, 100.0F, Fp8E4m3::ToFloat},
-    {"e5m2", RoundGuidedToE5m2, &RowQuantization::to_e5m2, 9000.0F, Fp8E5m2::ToFloat},
+    {"e4m3", &GuidedRounding::to_e4m3, &RowQuantization::to_e4m3, 100.0F, Fp8E4m3::ToFloat},
+    {"e5m2", &GuidedRounding::to_e5m2, &RowQuantization::to_e5m2, 9000.0F, Fp8E5m2::ToFloat},
 };
 
 struct GuidedResult {
@@ -91,18 +92,18 @@ struct GuidedResult {
 };
 
 GuidedResult Round(const Grid& grid, const RoundingGuide& guide, const std::vector<float>& rows,
-                   std::size_t dim) {
+                   std::size_t dim, const GuidedRounding& rounding = HostGuidedRounding()) {
   const std::size_t count = rows.size() / dim;
   GuidedResult result = {std::vector<std::uint8_t>(rows.size()), std::vector<float>(count)};
   const std::vector<float> factors(count, 1.0F);
-  grid.round({.guide = &guide,
-              .rows = rows.data(),
-              .row_stride = dim,
-              .dim = dim,
-              .count = count,
-              .factors = factors.data(),
-              .codes = result.codes.data(),
-              .costs = result.costs.data()});
+  (rounding.*grid.round)({.guide = &guide,
+                          .rows = rows.data(),
+                          .row_stride = dim,
+                          .dim = dim,
+                          .count = count,
+                          .factors = factors.data(),
+                          .codes = result.codes.data(),
+                          .costs = result.costs.data()});
   return result;
 }
 
@@ -184,6 +185,26 @@ TEST(GuidedRoundingTest, ARowsCodesDoNotDependOnTheRowsBesideIt) {
           Round(grid, guide, {row, row + static_cast<std::ptrdiff_t>(dim)}, dim).codes;
       const auto expected = together.begin() + static_cast<std::ptrdiff_t>(t * dim);
       EXPECT_TRUE(std::equal(alone.begin(), alone.end(), expected)) << grid.name << " " << t;
+    }
+  }
+}
+
+TEST(GuidedRoundingTest, EveryInstructionSetGivesTheSameCodesAndCosts) {
+  for (const std::size_t dim : {16U, 64U, 80U, 256U}) {
+    const RoundingGuide guide = GuideForQueries(FewDirections(dim, 5), static_cast<int>(dim));
+    for (const Grid& grid : kGrids) {
+      for (const std::size_t count : {1U, 7U, 16U}) {
+        const std::vector<float> rows = NormalRows(count, dim, grid.deviation);
+        const GuidedResult portable =
+            Round(grid, guide, rows, dim, GuidedRoundingFor(Isa::kPortable));
+        for (const Isa isa : AllIsas()) {
+          if (!Runs(HostCpu(), isa)) continue;
+          SCOPED_TRACE(std::string(grid.name) + " " + IsaName(isa));
+          const GuidedResult result = Round(grid, guide, rows, dim, GuidedRoundingFor(isa));
+          EXPECT_EQ(result.codes, portable.codes);
+          EXPECT_EQ(result.costs, portable.costs);
+        }
+      }
     }
   }
 }
