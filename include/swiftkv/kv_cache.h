@@ -6,19 +6,25 @@
 // the pages through views and StoreRows, each (sequence, layer, head, token) by one thread; nothing
 // else may be called meanwhile.
 //
-// A sequence's life: CreateSequence or Fork, then for every step Reserve -> StoreRows for each
-// layer -> attention over its runs -> Commit; Release at the end. Positions are logical: the next
-// token's position is Length(), whatever was dropped. docs/page_format.md states the bytes;
-// ARCHITECTURE.md the invariants.
+// A sequence's life: CreateSequence or Fork, AdoptPrefix for what others have computed, then for
+// every step Reserve -> StoreRows for each layer -> attention over its runs -> Commit; Release at
+// the end. Positions are logical: the next token's position is Length(), whatever was dropped.
+// docs/page_format.md states the bytes; ARCHITECTURE.md the invariants.
+//
+// Whatever needs memory that the bound does not have takes it from cached blocks, those that the
+// prefix index keeps and no sequence uses: the cheapest to compute again per byte and the longest
+// unused first, a block before those that it continues, never one that is pinned.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "swiftkv/page_view.h"
+#include "swiftkv/prefix_sharing.h"
 #include "swiftkv/quality.h"
 #include "swiftkv/rounding_guide.h"
 #include "swiftkv/status.h"
@@ -56,6 +62,8 @@ struct KvCacheOptions {
   // Guide the rounding of keys in formats with scales; of every layer and kv head. Null: each
   // value goes to its nearest code.
   std::shared_ptr<const KeyGuides> key_guides;
+  // Names the model, weights included: part of every block's key.
+  std::string model_fingerprint;
 };
 
 // Where every mapped byte is. The first five add up to mapped_bytes, always. Frames and the
@@ -63,10 +71,10 @@ struct KvCacheOptions {
 // the layouts of the formats in use, which lie on the heap, as their capacity rounded up to OS
 // pages in total. The model's layer shapes, 12 bytes a layer, are not counted.
 struct KvBalance {
-  std::uint64_t live_private_bytes = 0;  // frames with one owner
+  std::uint64_t live_private_bytes = 0;  // frames with one owner, findable or not
   std::uint64_t live_shared_bytes = 0;   // frames with two or more owners, counted once; a frame
                                          // that waits for further owners to seal has one more
-  std::uint64_t cached_bytes = 0;        // reclaimable: no owner, kept for reuse
+  std::uint64_t cached_bytes = 0;        // findable frames without an owner, pinned ones included
   std::uint64_t free_bytes =
       0;  // mapped, in no frame: the rest of OS pages that a live frame touches
   std::uint64_t metadata_bytes = 0;  // page tables, reference counts, allocator state
@@ -106,17 +114,36 @@ class KvCache {
   // one that does not serve a layer's head size.
   Result<SequenceId> CreateSequence();
   Result<SequenceId> CreateSequence(const KvFormat& format);
+  // Makes one that finds blocks of its scope and whose own are found; the others do neither.
+  Result<SequenceId> CreateSequence(const KvFormat& format, const PrefixScope& scope);
 
   // Makes a sequence that shares every block of `parent` physically, a partial last one included,
   // until one of the two writes to it (copy on write), and its format. A reservation of the parent
   // ends. Errors: ResourceExhausted.
   Result<SequenceId> Fork(SequenceId parent);
 
-  // Gives the sequence's references back; OS pages that no live frame touches return to the OS.
+  // Gives the sequence's references back. Findable blocks stay as cached ones; of the rest, OS
+  // pages that no live frame touches return to the OS.
   void Release(SequenceId sequence);
 
-  // Makes positions [Length(), Length() + num_tokens) writable, all or nothing. Errors:
-  // ResourceExhausted with the bytes needed and left; the cache is unchanged then.
+  // Returns what a sequence of this format and scope would find of a prompt, all but its last
+  // token at most. Changes nothing, ages included. O(tokens).
+  PrefixHit FindPrefix(const KvFormat& format, const PrefixScope& scope,
+                       std::span<const std::int32_t> tokens) const;
+
+  // Has the sequence take, beyond Length(), what is findable of `tokens`, the whole prompt, of
+  // which it holds the first Length(): whole blocks are shared, and of a block that agrees in part
+  // a copy is made while there is room. It may be called again during a prefill, when others have
+  // computed more; a partial last block of its own gives way to a whole one. Returns how far the
+  // sequence reaches now, which is less than tokens.size(), and why no further. A sequence without
+  // a scope, or with tokens that Commit was not told, takes nothing (kNotShared). Ends a
+  // reservation where it takes something. Errors: ResourceExhausted for page tables; nothing has
+  // changed then.
+  Result<PrefixHit> AdoptPrefix(SequenceId sequence, std::span<const std::int32_t> tokens);
+
+  // Makes positions [Length(), Length() + num_tokens) writable, all or nothing. Evicts cached
+  // blocks where the bound asks for it. Errors: ResourceExhausted with the bytes needed and left;
+  // the sequence is unchanged then.
   Status Reserve(SequenceId sequence, int num_tokens);
 
   // Encodes rows into reserved slots. Safe from many threads on disjoint (layer, head, token) sets.
@@ -127,6 +154,35 @@ class KvCache {
   // newest 128 tokens where the format has fewer than 8 bits (what the bound has no room for waits
   // for a later Commit). Reserved slots that were not committed stay reserved.
   void Commit(SequenceId sequence, int num_tokens);
+
+  // The same for tokens with their names: whole blocks of a sequence that shares are findable from
+  // here on, and not before; in formats of fewer than 8 bits once they were re-encoded. A block
+  // that another sequence made findable meanwhile takes the place of the sequence's own. Frames
+  // that leave a window become cached. Names end where tokens were committed without, until
+  // Truncate.
+  void Commit(SequenceId sequence, std::span<const std::int32_t> tokens);
+
+  // Says that later tokens of the sequence are computed from something of this grade, so that only
+  // readers which allow it find them.
+  void WorsenGrade(SequenceId sequence, Quality grade);
+
+  // Keeps the whole blocks of `tokens` from eviction until a time, findable ones of this format and
+  // scope. A longer pin stays. Errors: NotFound where not all are findable, ResourceExhausted;
+  // nothing is pinned then.
+  Status PinPrefix(const KvFormat& format, const PrefixScope& scope,
+                   std::span<const std::int32_t> tokens, std::int64_t until_ms);
+
+  // Tells the time: milliseconds of a monotonic clock, 0 at the start. The cache reads none.
+  void SetTime(std::int64_t milliseconds);
+
+  // Returns the frame bytes that a reservation could win by evicting.
+  std::uint64_t ReclaimableBytes() const;
+
+  // Forgets everything findable, pinned or not. Live sequences keep their frames, and make nothing
+  // findable until they are empty again.
+  void DropPrefixes();
+
+  PrefixCounters prefix_counters() const;
 
   // Forgets the tokens from `length` on, and a reservation. Errors: Unsupported where a
   // sliding-window layer no longer holds what a query at `length` sees, InvalidArgument where

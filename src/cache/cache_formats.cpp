@@ -40,6 +40,15 @@ Result<const StoredFormat*> CacheFormats::Find(const KvFormat& format) {
   return formats_.back().get();
 }
 
+const StoredFormat* CacheFormats::FindKnown(const KvFormat& format) const {
+  const Result<FormatPlan> plan = FormatPlan::For(geometry_->layers, format.key, format.value);
+  if (!plan.ok()) return nullptr;
+  for (const auto& known : formats_) {
+    if (known->asked == plan->asked) return known.get();
+  }
+  return nullptr;
+}
+
 Status CacheFormats::TakePools(StoredLayout* stored) {
   stored->pools.reserve(stored->layout.frame_bytes.size());
   for (const std::size_t frame_bytes : stored->layout.frame_bytes) {

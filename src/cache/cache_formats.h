@@ -53,6 +53,9 @@ class CacheFormats {
   // ResourceExhausted where the bound has no room for its bookkeeping. Nothing has changed then.
   Result<const StoredFormat*> Find(const KvFormat& format);
 
+  // Returns a format that was found before, or null.
+  const StoredFormat* FindKnown(const KvFormat& format) const;
+
   const std::vector<std::unique_ptr<FramePool>>& pools() const { return pools_; }
 
   // Returns what formats and size classes book on the heap.

@@ -31,6 +31,9 @@ Result<FormatPlan> FormatPlan::For(std::span<const LayerShape> layers,
   for (std::size_t i = 0; i < std::min(kGuardedLayers, layers.size()); ++i) {
     sealed[i] = sealed[layers.size() - 1 - i] = open;
   }
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (layers[i].window > 0 && layers[i].window <= kOpenTokens + 1) sealed[i] = open;
+  }
   plan.sealed = FormatMap(std::move(sealed));
   return plan;
 }

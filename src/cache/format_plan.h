@@ -4,7 +4,8 @@
 // Planes of fewer than 8 bits come with guard rails: block 0 (attention's sinks), the newest 128
 // tokens, and the first and last two layers stay at 8 bits. So such a format is two maps. Blocks
 // are written in the open one, where int8 stands in for every such plane, and are re-encoded into
-// the sealed one when they have become old. For all other formats the two are equal.
+// the sealed one when they have become old. For all other formats the two are equal, and for layers
+// whose window reaches no further than the newest tokens.
 #pragma once
 
 #include <algorithm>

@@ -25,6 +25,9 @@ Result<std::unique_ptr<FramePool>> FramePool::Create(const Options& options, Mem
                                                            "swiftkv reference counts", budget));
   SKV_ASSIGN_OR_RETURN(
       pool->twins_, ChargedArray<Twin>::Create(pool->arena_->capacity(), "swiftkv twins", budget));
+  SKV_ASSIGN_OR_RETURN(
+      pool->keeper_tags_,
+      ChargedArray<std::uint32_t>::Create(pool->arena_->capacity(), "swiftkv kept frames", budget));
   return pool;
 }
 
@@ -41,8 +44,13 @@ std::uint32_t FramePool::TryAllocate() {
 }
 
 void FramePool::AddReference(std::uint32_t frame) {
-  SKV_CHECK(references_[frame] > 0, "only a live frame can be shared");
-  if (++references_[frame] == 2) ++shared_frames_;
+  const std::uint32_t tag = keeper_tag(frame);
+  SKV_CHECK(references_[frame] > 0 || tag != 0, "only a live frame can be shared");
+  const std::uint32_t owners = ++references_[frame];
+  if (owners == 2) ++shared_frames_;
+  if (owners != 1) return;
+  --cached_frames_;
+  options_.keeper->FrameIsTaken(tag);
 }
 
 void FramePool::Release(std::span<const std::uint32_t> frames) {
@@ -54,6 +62,11 @@ void FramePool::Release(std::span<const std::uint32_t> frames) {
     const std::uint32_t left = --references_[frame];
     if (left == 1) --shared_frames_;
     if (left != 0) continue;
+    if (const std::uint32_t tag = keeper_tag(frame); tag != 0) {
+      ++cached_frames_;
+      options_.keeper->FrameIsIdle(tag);
+      continue;
+    }
     orphans[count++] = frame;
     if (count < kBatch) continue;
     Free(orphans);
@@ -74,6 +87,34 @@ void FramePool::Free(std::span<const std::uint32_t> frames) {
   arena_->Free(frames.data(), frames.size());
   references_.Shrink(arena_->end_of_live());
   ShrinkTwins();
+  ShrinkKeeperTags();
+}
+
+bool FramePool::TryKeep(std::uint32_t frame, std::uint32_t tag) {
+  SKV_CHECK(references_[frame] > 0 && keeper_tag(frame) == 0 && tag != 0);
+  if (!keeper_tags_.TryGrow(std::max<std::size_t>(keeper_tags_.size(), frame + std::size_t{1}))) {
+    return false;
+  }
+  keeper_tags_[frame] = tag;
+  ++kept_frames_;
+  return true;
+}
+
+void FramePool::Forget(std::uint32_t frame) {
+  SKV_CHECK(keeper_tag(frame) != 0, "the keeper forgets what it holds");
+  keeper_tags_[frame] = 0;
+  --kept_frames_;
+  if (references_[frame] != 0) {
+    ShrinkKeeperTags();
+    return;
+  }
+  --cached_frames_;
+  Free({&frame, 1});
+}
+
+void FramePool::ShrinkKeeperTags() {
+  const std::size_t end = kept_frames_ == 0 ? 0 : arena_->end_of_live();
+  keeper_tags_.Shrink(std::min(keeper_tags_.size(), end));
 }
 
 bool FramePool::TrySetTwin(std::uint32_t frame, FramePool* pool, std::uint32_t other) {
@@ -108,7 +149,12 @@ void FramePool::CountTwins(const FramePool& pool, std::span<std::uint32_t> owner
 }
 
 std::uint64_t FramePool::private_bytes() const {
-  return std::uint64_t{arena_->live_frames() - shared_frames_} * options_.frame_bytes;
+  return std::uint64_t{arena_->live_frames() - shared_frames_ - cached_frames_} *
+         options_.frame_bytes;
+}
+
+std::uint64_t FramePool::cached_bytes() const {
+  return std::uint64_t{cached_frames_} * options_.frame_bytes;
 }
 
 std::uint64_t FramePool::shared_bytes() const {
@@ -120,7 +166,8 @@ std::uint64_t FramePool::free_bytes() const {
 }
 
 std::uint64_t FramePool::metadata_bytes() const {
-  return arena_->metadata_bytes() + references_.charged_bytes() + twins_.charged_bytes();
+  return arena_->metadata_bytes() + references_.charged_bytes() + twins_.charged_bytes() +
+         keeper_tags_.charged_bytes();
 }
 
 void FramePool::CheckInvariants(std::span<const std::uint32_t> expected) const {
@@ -135,12 +182,19 @@ void FramePool::CheckInvariants(std::span<const std::uint32_t> expected) const {
   }
   SKV_CHECK(twins == num_twins_);
   std::uint32_t shared = 0;
+  std::uint32_t kept = 0;
+  std::uint32_t cached = 0;
   for (std::uint32_t frame = 0; frame < expected.size(); ++frame) {
+    const bool is_kept = keeper_tag(frame) != 0;
     SKV_CHECK(references_[frame] == expected[frame], "a frame counts its owners wrongly");
-    SKV_CHECK((expected[frame] > 0) == arena_->IsLive(frame), "a frame lives without an owner");
+    SKV_CHECK((expected[frame] > 0 || is_kept) == arena_->IsLive(frame),
+              "a frame lives without an owner");
     if (expected[frame] > 1) ++shared;
+    if (is_kept) ++kept;
+    if (is_kept && expected[frame] == 0) ++cached;
   }
   SKV_CHECK(shared == shared_frames_);
+  SKV_CHECK(kept == kept_frames_ && cached == cached_frames_);
 }
 
 }  // namespace swiftkv

@@ -48,6 +48,16 @@ struct KvCache::State {
   MemoryBudget budget;
   std::unique_ptr<SequenceSet> sequences;    // refers to the two above
   const StoredFormat* own_format = nullptr;  // of sequences that do not say otherwise
+  std::string model_fingerprint;
+
+  BlockKey RootOf(const PrefixScope& scope) const {
+    KeyRoot root;
+    root.model_fingerprint = model_fingerprint;
+    root.tenant_salt = scope.tenant_salt;
+    root.request_salt = scope.request_salt;
+    root.adapter = scope.adapter;
+    return RootKey(root);
+  }
 };
 
 KvCache::KvCache(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -78,6 +88,8 @@ Result<std::unique_ptr<KvCache>> KvCache::Create(const KvCacheOptions& options) 
   state->sequences = std::make_unique<SequenceSet>(
       &state->geometry, &state->budget,
       FramePool::Options{.poison = options.poison_free_frames, .huge_pages = options.huge_pages});
+  state->model_fingerprint = options.model_fingerprint;
+  SKV_RETURN_IF_ERROR(state->sequences->Open());
   SKV_ASSIGN_OR_RETURN(state->own_format, state->sequences->Know(format));
   return std::unique_ptr<KvCache>(new KvCache(std::move(state)));
 }
@@ -90,6 +102,45 @@ Result<SequenceId> KvCache::CreateSequence(const KvFormat& format) {
   SKV_ASSIGN_OR_RETURN(const StoredFormat* const stored, state_->sequences->Know(format));
   return state_->sequences->CreateSequence(stored);
 }
+
+Result<SequenceId> KvCache::CreateSequence(const KvFormat& format, const PrefixScope& scope) {
+  SKV_ASSIGN_OR_RETURN(const StoredFormat* const stored, state_->sequences->Know(format));
+  return state_->sequences->CreateSequence(stored, state_->RootOf(scope), scope);
+}
+
+PrefixHit KvCache::FindPrefix(const KvFormat& format, const PrefixScope& scope,
+                              std::span<const std::int32_t> tokens) const {
+  if (!scope.share) return {.end = PrefixEnd::kNotShared};
+  return state_->sequences->FindPrefix(format, state_->RootOf(scope), scope.allowed, tokens);
+}
+
+Result<PrefixHit> KvCache::AdoptPrefix(SequenceId sequence, std::span<const std::int32_t> tokens) {
+  return state_->sequences->AdoptPrefix(sequence, tokens);
+}
+
+void KvCache::Commit(SequenceId sequence, std::span<const std::int32_t> tokens) {
+  state_->sequences->Commit(sequence, tokens);
+}
+
+void KvCache::WorsenGrade(SequenceId sequence, Quality grade) {
+  state_->sequences->WorsenGrade(sequence, grade);
+}
+
+Status KvCache::PinPrefix(const KvFormat& format, const PrefixScope& scope,
+                          std::span<const std::int32_t> tokens, std::int64_t until_ms) {
+  return state_->sequences->PinPrefix(format, state_->RootOf(scope), scope.allowed, tokens,
+                                      until_ms);
+}
+
+void KvCache::SetTime(std::int64_t milliseconds) { state_->sequences->SetTime(milliseconds); }
+
+std::uint64_t KvCache::ReclaimableBytes() const {
+  return state_->sequences->index().reclaimable_bytes();
+}
+
+void KvCache::DropPrefixes() { state_->sequences->DropPrefixes(); }
+
+PrefixCounters KvCache::prefix_counters() const { return state_->sequences->index().counters(); }
 
 Result<SequenceId> KvCache::Fork(SequenceId parent) { return state_->sequences->Fork(parent); }
 
@@ -128,7 +179,7 @@ void KvCache::StoreRows(const KvRows& rows) const {
     const SlotRange slots = {slot, std::min(kPageTokens - slot, rows.num_tokens - done)};
     const std::uint32_t frame = table.frame(position / kPageTokens);
     SKV_CHECK(!table.IsSealed(position / kPageTokens), "a sealed frame never changes");
-    SKV_CHECK(!frames.IsShared(frame), "a shared frame never changes");
+    SKV_CHECK(frames.IsWritable(frame), "a frame that others see never changes");
     std::byte* const pages = frames.arena().Frame(frame) + place.layer_offset;
     const std::size_t first_row = static_cast<std::size_t>(done) * rows.token_stride;
     for (int head = rows.first_head; head < rows.end_head; ++head) {
@@ -233,10 +284,12 @@ KvBalance KvCache::Balance() const {
   for (const auto& pool : state_->sequences->pools()) {
     balance.live_private_bytes += pool->private_bytes();
     balance.live_shared_bytes += pool->shared_bytes();
+    balance.cached_bytes += pool->cached_bytes();
     balance.free_bytes += pool->free_bytes();
     balance.metadata_bytes += pool->metadata_bytes();
   }
   balance.metadata_bytes += state_->sequences->ledger().charged_bytes();
+  balance.metadata_bytes += state_->sequences->index().metadata_bytes();
   balance.mapped_bytes = state_->budget.used_bytes();
   balance.peak_bytes = state_->budget.peak_bytes();
   balance.limit_bytes = state_->budget.limit_bytes();

@@ -81,6 +81,11 @@ void PageTable::OpenNewest(std::uint32_t frame) {
   Replace(--sealed_end_, frame);
 }
 
+void PageTable::MarkSealed(std::int64_t end) {
+  SKV_CHECK(end <= end_block());
+  sealed_end_ = std::max(sealed_end_, end);
+}
+
 void PageTable::DropBefore(std::int64_t block) {
   SKV_CHECK(block >= first_block_ && block <= end_block());
   begin_ += static_cast<std::size_t>(block - first_block_);

@@ -66,6 +66,8 @@ class PageTable {
   void SealNext(std::uint32_t frame);
   // Puts a frame of the open layout in the place of block sealed_end - 1's.
   void OpenNewest(std::uint32_t frame);
+  // Says that blocks up to `end` were appended in frames of the sealed layout.
+  void MarkSealed(std::int64_t end);
   // Forgets blocks before `block`, or from `block` on.
   void DropBefore(std::int64_t block);
   void DropFrom(std::int64_t block);

@@ -28,12 +28,38 @@ void CheckTable(const Sequence& sequence, const PageTable& table, int window, bo
 
 }  // namespace
 
+// Names are those of tokens that the sequence holds, and its blocks are the ones that are findable
+// under them as far as it has published.
+void SequenceSet::CheckNames(const Sequence& sequence) const {
+  const SequenceNames& names = sequence.names;
+  SKV_CHECK(names.end <= sequence.length);
+  if (names.node == kNoNode) {
+    SKV_CHECK(names.end == 0 && names.published_end == 0);
+    return;
+  }
+  const PrefixTree& tree = index_.tree();
+  SKV_CHECK(names.share && tree[names.node].format == sequence.format);
+  SKV_CHECK(tree[names.node].block + 1 == names.end / kPageTokens, "names end at another block");
+  SKV_CHECK(names.published_end <= names.end / kPageTokens);
+  for (NodeId id = names.node; !tree[id].is_root(); id = tree[id].parent) {
+    const std::int64_t block = tree[id].block;
+    if (block >= names.published_end || tree[id].grade != names.grade) continue;
+    for (std::size_t group = 0; group < sequence.tables.size(); ++group) {
+      const std::uint32_t found = tree.frames(id)[group];
+      if (block < sequence.tables[group].first_block() || found == Arena::kNoFrame) continue;
+      SKV_CHECK(found == sequence.tables[group].frame(block), "a block is there twice");
+    }
+  }
+}
+
 void SequenceSet::CheckInvariants() const {
   std::map<const FramePool*, std::vector<std::uint32_t>> owners;
   for (const auto& pool : pools()) owners[pool.get()].resize(pool->arena().end_of_live());
 
-  std::uint64_t heap = slots_.capacity() * sizeof(Sequence) + formats_.heap_bytes();
+  std::uint64_t heap =
+      slots_.capacity() * sizeof(Sequence) + formats_.heap_bytes() + index_.heap_bytes();
   std::uint32_t live = 0;
+  std::vector<NodeId> standing;
   for (const Sequence& sequence : slots_) {
     if (!sequence.live) {
       SKV_CHECK(sequence.tables.empty() && sequence.length == 0 && sequence.format == nullptr);
@@ -43,6 +69,8 @@ void SequenceSet::CheckInvariants() const {
     SKV_CHECK(sequence.length <= sequence.reserved_end);
     SKV_CHECK(sequence.tables.size() == geometry_->groups.size());
     heap += sequence.tables.size() * sizeof(PageTable);
+    CheckNames(sequence);
+    if (sequence.names.node != kNoNode) standing.push_back(sequence.names.node);
     for (std::size_t group = 0; group < sequence.tables.size(); ++group) {
       const PageTable& table = sequence.tables[group];
       CheckTable(sequence, table, geometry_->window(group), sequence.format->seals(group));
@@ -55,22 +83,26 @@ void SequenceSet::CheckInvariants() const {
         ++count[frame];
         const bool writable =
             (block + 1) * kPageTokens > sequence.length && sequence.reserved_end > sequence.length;
-        SKV_CHECK(!writable || !pool.IsShared(frame), "a reserved slot has two owners");
+        SKV_CHECK(!writable || pool.IsWritable(frame), "others see a reserved slot");
         SKV_CHECK(!writable || pool.twin(frame) == Arena::kNoFrame, "a reserved slot has a twin");
         ++block;
       }
     }
   }
   SKV_CHECK(live == live_sequences_);
+  index_.CheckInvariants(standing);
 
-  std::uint64_t charged = ledger_.charged_bytes();
+  std::uint64_t charged = ledger_.charged_bytes() + index_.metadata_bytes();
+  std::uint64_t kept = 0;
   for (const auto& holder : pools()) {
     for (const auto& pool : pools()) holder->CountTwins(*pool, owners.at(pool.get()));
   }
   for (const auto& pool : pools()) {
     pool->CheckInvariants(owners.at(pool.get()));
+    kept += pool->kept_frames();
     charged += pool->arena().mapped_bytes() + pool->metadata_bytes();
   }
+  SKV_CHECK(kept == index_.CountFrames(), "a frame is kept that the index does not know");
   SKV_CHECK(heap == ledger_.bytes(), "the heap is booked wrongly");
   SKV_CHECK(charged == budget_->used_bytes(), "what is charged is not what is there");
   SKV_CHECK(budget_->used_bytes() <= budget_->limit_bytes());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes positions of a sequence writable, all layer groups or none.
+// Makes positions of a sequence writable, all layer groups or none, and evicts what is cached and
+// unused for it where the bound asks for that.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -18,7 +19,7 @@ Status SequenceSet::Reserve(SequenceId id, int num_tokens) {
   const std::uint64_t needed = BytesToReserve(sequence, end_block);
   const std::uint64_t peak = budget_->peak_bytes();
   // What cannot fit even into the holes of mapped pages is refused before any work.
-  const bool may_fit = needed <= budget_->left_bytes() + FreeBytes();
+  const bool may_fit = needed <= budget_->left_bytes() + FreeBytes() + index_.reclaimable_bytes();
   if (!may_fit || !TryExtend(&sequence, end_block)) {
     if (may_fit) TakeBack(&sequence);
     budget_->RestorePeak(peak);
@@ -37,7 +38,7 @@ bool SequenceSet::MustCopyLastBlock(const Sequence& sequence, std::size_t group)
   if (sequence.length % kPageTokens == 0) return false;
   const std::int64_t block = sequence.length / kPageTokens;
   const PageTable& table = sequence.tables[group];
-  return table.IsSealed(block) || sequence.pool(group, block).IsShared(table.frame(block));
+  return table.IsSealed(block) || !sequence.pool(group, block).IsWritable(table.frame(block));
 }
 
 std::uint64_t SequenceSet::BytesToReserve(const Sequence& sequence, std::int64_t end_block) const {
@@ -50,6 +51,15 @@ std::uint64_t SequenceSet::BytesToReserve(const Sequence& sequence, std::int64_t
   return bytes;
 }
 
+std::uint32_t SequenceSet::AllocateFrame(FramePool* frames) {
+  std::uint32_t frame = Arena::kNoFrame;
+  WithEviction([&] {
+    frame = frames->TryAllocate();
+    return frame != Arena::kNoFrame;
+  });
+  return frame;
+}
+
 // Fills pending_ and appends frames. After false, TakeBack restores what was.
 bool SequenceSet::TryExtend(Sequence* sequence, std::int64_t end_block) {
   for (std::size_t group = 0; group < sequence->tables.size(); ++group) {
@@ -59,13 +69,13 @@ bool SequenceSet::TryExtend(Sequence* sequence, std::int64_t end_block) {
     FramePool& frames = *sequence->format->open.pools[group];
     PageTable& table = sequence->tables[group];
     if (MustCopyLastBlock(*sequence, group)) {
-      pending_[group].copy = frames.TryAllocate();
+      pending_[group].copy = AllocateFrame(&frames);
       if (pending_[group].copy == Arena::kNoFrame) return false;
     }
     const auto blocks = static_cast<std::size_t>(end_block - table.end_block());
-    if (!table.TryMakeRoom(blocks, &ledger_)) return false;
+    if (!WithEviction([&] { return table.TryMakeRoom(blocks, &ledger_); })) return false;
     for (std::size_t i = 0; i < blocks; ++i) {
-      const std::uint32_t frame = frames.TryAllocate();
+      const std::uint32_t frame = AllocateFrame(&frames);
       if (frame == Arena::kNoFrame) return false;
       table.Append(frame);
     }

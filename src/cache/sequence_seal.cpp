@@ -25,7 +25,7 @@ bool SequenceSet::TrySealNext(Sequence* sequence, std::size_t group) {
   const std::uint32_t frame = table.frame(table.sealed_end());
   std::uint32_t twin = open.twin(frame);
   if (twin == Arena::kNoFrame) {
-    twin = sealed.TryAllocate();
+    twin = AllocateFrame(&sealed);
     if (twin == Arena::kNoFrame) return false;
     if (open.IsShared(frame) && !open.TrySetTwin(frame, &sealed, twin)) {
       sealed.Release({&twin, 1});

@@ -7,9 +7,15 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/status_macros.h"
 
 namespace swiftkv {
 namespace {
+
+FramePool::Options WithKeeper(FramePool::Options options, FrameKeeper* keeper) {
+  options.keeper = keeper;
+  return options;
+}
 
 // A SequenceId is the slot's index and, above it, the generation: a stale id is noticed.
 constexpr std::uint32_t kIndexBits = 20;
@@ -30,8 +36,19 @@ SequenceSet::SequenceSet(const CacheGeometry* geometry, MemoryBudget* budget,
     : geometry_(geometry),
       budget_(budget),
       ledger_(budget),
-      formats_(geometry, budget, &ledger_, pool_options),
-      pending_(geometry->groups.size()) {}
+      index_(geometry, budget, &ledger_),
+      formats_(geometry, budget, &ledger_, WithKeeper(pool_options, &index_)),
+      pending_(geometry->groups.size()),
+      block_frames_(geometry->groups.size()),
+      held_blocks_(geometry->groups.size()) {}
+
+Result<const StoredFormat*> SequenceSet::Know(const KvFormat& format) {
+  for (;;) {
+    Result<const StoredFormat*> known = formats_.Find(format);
+    const bool lacks_room = known.status().code() == StatusCode::kResourceExhausted;
+    if (known.ok() || !lacks_room || !index_.EvictNext()) return known;
+  }
+}
 
 const Sequence& SequenceSet::Get(SequenceId id) const {
   const std::uint32_t index = IndexOf(id);
@@ -71,12 +88,25 @@ SequenceId SequenceSet::TakeSlot(const StoredFormat* format) {
 }
 
 Result<SequenceId> SequenceSet::CreateSequence(const StoredFormat* format) {
-  if (!ledger_.HasRoom(SlotBytes()) || live_sequences_ == kMostSequences) {
+  const bool has_room = live_sequences_ < kMostSequences &&
+                        WithEviction([&] { return ledger_.HasRoom(SlotBytes()); });
+  if (!has_room) {
     return Status::ResourceExhausted(
         fmt::format("the KV cache has no room for one more sequence; {} of {} bytes are left",
                     budget_->left_bytes(), budget_->limit_bytes()));
   }
   return TakeSlot(format);
+}
+
+Result<SequenceId> SequenceSet::CreateSequence(const StoredFormat* format, const BlockKey& root,
+                                               const PrefixScope& scope) {
+  SKV_ASSIGN_OR_RETURN(const SequenceId id, CreateSequence(format));
+  SequenceNames& names = GetMutable(id).names;
+  names.share = scope.share;
+  names.allowed = scope.allowed;
+  names.grade = format->quality();
+  names.root = root;
+  return id;
 }
 
 Result<SequenceId> SequenceSet::Fork(SequenceId parent_id) {
@@ -85,7 +115,9 @@ Result<SequenceId> SequenceSet::Fork(SequenceId parent_id) {
   for (const PageTable& table : Get(parent_id).tables) {
     heap += PageTable::RoomBytes(static_cast<std::size_t>(BlocksFor(length) - table.first_block()));
   }
-  if (!ledger_.HasRoom(heap) || live_sequences_ == kMostSequences) {
+  const bool has_room =
+      live_sequences_ < kMostSequences && WithEviction([&] { return ledger_.HasRoom(heap); });
+  if (!has_room) {
     return Status::ResourceExhausted(
         fmt::format("the KV cache has no room to fork a sequence of {} tokens; {} of {} bytes are "
                     "left",
@@ -96,6 +128,8 @@ Result<SequenceId> SequenceSet::Fork(SequenceId parent_id) {
   Sequence& child = GetMutable(child_id);
   EndReservation(&parent);
   child.length = child.reserved_end = length;
+  child.names = parent.names;
+  if (child.names.node != kNoNode) index_.Stand(child.names.node);
   for (std::size_t group = 0; group < child.tables.size(); ++group) {
     const PageTable& from = parent.tables[group];
     PageTable& to = child.tables[group];
@@ -120,6 +154,7 @@ void SequenceSet::Release(SequenceId id) {
     ReleaseBlocks(sequence, group, table.first_block(), table.end_block());
     heap += table.heap_bytes();
   }
+  Unname(&sequence);
   sequence = Sequence{};
   sequence.next_free = first_free_;
   first_free_ = IndexOf(id);
@@ -150,17 +185,37 @@ void SequenceSet::EndReservation(Sequence* sequence) {
 
 void SequenceSet::Commit(SequenceId id, int num_tokens) {
   Sequence& sequence = GetMutable(id);
-  SKV_CHECK(num_tokens >= 0 && sequence.length + num_tokens <= sequence.reserved_end,
+  Advance(&sequence, num_tokens);
+  SlideWindows(&sequence);
+  SealOldBlocks(&sequence);
+}
+
+// Blocks are sealed before they may leave a window: an open one cannot become findable.
+void SequenceSet::Commit(SequenceId id, std::span<const std::int32_t> tokens) {
+  Sequence& sequence = GetMutable(id);
+  Advance(&sequence, static_cast<std::int64_t>(tokens.size()));
+  Name(&sequence, tokens);
+  SealOldBlocks(&sequence);
+  Publish(&sequence);
+  SlideWindows(&sequence);
+}
+
+void SequenceSet::Advance(Sequence* sequence, std::int64_t num_tokens) {
+  SKV_CHECK(num_tokens >= 0 && sequence->length + num_tokens <= sequence->reserved_end,
             "only reserved tokens can be committed");
-  sequence.length += num_tokens;
-  for (std::size_t group = 0; group < sequence.tables.size(); ++group) {
-    PageTable& table = sequence.tables[group];
-    const std::int64_t oldest = OldestVisibleBlock(sequence.length, geometry_->window(group));
+  sequence->length += num_tokens;
+}
+
+void SequenceSet::SlideWindows(Sequence* sequence) {
+  index_.BeginSliding();
+  for (std::size_t group = 0; group < sequence->tables.size(); ++group) {
+    PageTable& table = sequence->tables[group];
+    const std::int64_t oldest = OldestVisibleBlock(sequence->length, geometry_->window(group));
     if (oldest <= table.first_block()) continue;
-    ReleaseBlocks(sequence, group, table.first_block(), oldest);
+    ReleaseBlocks(*sequence, group, table.first_block(), oldest);
     table.DropBefore(oldest);
   }
-  SealOldBlocks(&sequence);
+  index_.EndSliding();
 }
 
 Status SequenceSet::Truncate(SequenceId id, std::int64_t length) {
@@ -187,6 +242,7 @@ Status SequenceSet::Truncate(SequenceId id, std::int64_t length) {
     }
   }
   sequence.length = length;
+  ShortenNames(&sequence);
   EndReservation(&sequence);
   return Status::Ok();
 }

@@ -5,9 +5,9 @@
 // - length <= reserved_end, and the table ends at the block that holds reserved_end - 1.
 // - The table starts at the oldest block that a query at `length` sees through the group's window,
 //   or before it.
-// - Slots [length, reserved_end) lie in open frames (cache/format_plan.h) with one owner and no
-//   twin: writing there changes nobody else's tokens. Fork and Truncate end a reservation, because
-//   they would break this.
+// - Slots [length, reserved_end) lie in open frames (cache/format_plan.h) with one owner, no keeper
+//   and no twin: writing there changes nobody else's tokens. Fork and Truncate end a reservation,
+//   because they would break this.
 // - Blocks are sealed by Commit alone, in order, once their tokens are older than the newest 128;
 //   what the bound has no room for waits for a later Commit. Truncate may leave sealed blocks among
 //   the newest tokens: the bits that they lost do not come back.
@@ -15,12 +15,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "cache/cache_formats.h"
 #include "cache/cache_geometry.h"
 #include "cache/heap_ledger.h"
 #include "cache/page_table.h"
+#include "cache/prefix_match.h"
+#include "cache/sequence_names.h"
 
 namespace swiftkv {
 
@@ -29,8 +32,9 @@ struct Sequence {
   std::int64_t length = 0;               // tokens committed, dropped ones included
   std::int64_t reserved_end = 0;         // positions [length, reserved_end) are writable
   std::vector<PageTable> tables;         // [groups]; empty in a free slot
-  std::uint32_t generation = 0;          // tells ids of a reused slot apart
-  std::uint32_t next_free = 0;           // in a free slot: the next one
+  SequenceNames names;
+  std::uint32_t generation = 0;  // tells ids of a reused slot apart
+  std::uint32_t next_free = 0;   // in a free slot: the next one
   bool live = false;
 
   // The size class of one block's frame.
@@ -41,19 +45,32 @@ struct Sequence {
 
 class SequenceSet {
  public:
-  // `geometry` and `budget` outlive the set. `pool_options` as in CacheFormats.
+  // `geometry` and `budget` outlive the set. `pool_options` as in CacheFormats, but for the keeper.
   SequenceSet(const CacheGeometry* geometry, MemoryBudget* budget,
               const FramePool::Options& pool_options);
+  // Errors: ResourceExhausted.
+  Status Open() { return index_.Open(); }
 
   // Sets a format up before a sequence needs it. Errors: those of CacheFormats::Find.
-  Result<const StoredFormat*> Know(const KvFormat& format) { return formats_.Find(format); }
+  Result<const StoredFormat*> Know(const KvFormat& format);
 
-  // The operations of KvCache (swiftkv/kv_cache.h).
+  // The operations of KvCache (swiftkv/kv_cache.h). `root` is the key of the scope.
   Result<SequenceId> CreateSequence(const StoredFormat* format);
+  Result<SequenceId> CreateSequence(const StoredFormat* format, const BlockKey& root,
+                                    const PrefixScope& scope);
   Result<SequenceId> Fork(SequenceId parent);
   void Release(SequenceId id);
   Status Reserve(SequenceId id, int num_tokens);
   void Commit(SequenceId id, int num_tokens);
+  void Commit(SequenceId id, std::span<const std::int32_t> tokens);
+  PrefixHit FindPrefix(const KvFormat& format, const BlockKey& root, Quality allowed,
+                       std::span<const std::int32_t> tokens) const;
+  Result<PrefixHit> AdoptPrefix(SequenceId id, std::span<const std::int32_t> tokens);
+  void WorsenGrade(SequenceId id, Quality grade);
+  Status PinPrefix(const KvFormat& format, const BlockKey& root, Quality allowed,
+                   std::span<const std::int32_t> tokens, std::int64_t until_ms);
+  void SetTime(std::int64_t milliseconds) { index_.SetTime(milliseconds); }
+  void DropPrefixes();
   Status Truncate(SequenceId id, std::int64_t length);
 
   // Stops the process where `id` names no live sequence.
@@ -61,6 +78,7 @@ class SequenceSet {
 
   const std::vector<std::unique_ptr<FramePool>>& pools() const { return formats_.pools(); }
   const HeapLedger& ledger() const { return ledger_; }
+  const PrefixIndex& index() const { return index_; }
 
   std::uint64_t live_tokens() const;
 
@@ -68,6 +86,8 @@ class SequenceSet {
   void CheckInvariants() const;
 
  private:
+  void CheckNames(const Sequence& sequence) const;
+
   static constexpr std::uint32_t kNoSlot = UINT32_MAX;
 
   // What a group's part of a reservation changed, to be taken back where another group's fails.
@@ -86,6 +106,34 @@ class SequenceSet {
   // Takes the sequence's references from blocks [first, end) of a group.
   static void ReleaseBlocks(const Sequence& sequence, std::size_t group, std::int64_t first,
                             std::int64_t end);
+
+  // Tries again and again, evicting a cached block in between, until it succeeds or none is left.
+  template <typename Try>
+  bool WithEviction(const Try& try_once) {
+    while (!try_once()) {
+      if (!index_.EvictNext()) return false;
+    }
+    return true;
+  }
+
+  // Returns a frame with one owner, or Arena::kNoFrame where even eviction finds no room.
+  std::uint32_t AllocateFrame(FramePool* frames);
+
+  void Advance(Sequence* sequence, std::int64_t num_tokens);
+  void SlideWindows(Sequence* sequence);
+
+  void Name(Sequence* sequence, std::span<const std::int32_t> tokens);
+  void ShortenNames(Sequence* sequence);
+  void StandOn(Sequence* sequence, NodeId node);
+  void Unname(Sequence* sequence);
+  void Publish(Sequence* sequence);
+  bool PublishBlock(Sequence* sequence, std::int64_t block, NodeId node);
+  void TakePublished(Sequence* sequence, std::int64_t block, NodeId node);
+
+  bool TryAdopt(Sequence* sequence, const PrefixMatch& match);
+  std::int64_t FirstAdopted(const PrefixMatch& match, std::size_t group) const;
+  void MakePlaceForAdopted(Sequence* sequence, const PrefixMatch& match, std::size_t group);
+  void CopyTail(Sequence* sequence, const PrefixMatch& match, std::span<const std::int32_t> tokens);
   void SealOldBlocks(Sequence* sequence);
   bool TrySealNext(Sequence* sequence, std::size_t group);
   void OpenLastBlock(Sequence* sequence, std::size_t group, std::uint32_t copy);
@@ -100,12 +148,15 @@ class SequenceSet {
   const CacheGeometry* const geometry_;
   MemoryBudget* const budget_;
   HeapLedger ledger_;
+  PrefixIndex index_;  // keeps frames of the pools in formats_
   CacheFormats formats_;
   std::vector<Sequence> slots_;
   std::uint32_t first_free_ = kNoSlot;
   std::uint32_t live_sequences_ = 0;
   std::uint32_t next_generation_ = 0;
-  std::vector<Pending> pending_;  // [groups]; scratch of Reserve
+  std::vector<Pending> pending_;             // [groups]; scratch of Reserve
+  std::vector<std::uint32_t> block_frames_;  // [groups]; scratch of Publish
+  std::vector<std::int64_t> held_blocks_;    // [groups]; scratch of AdoptPrefix
 };
 
 }  // namespace swiftkv
