@@ -123,7 +123,7 @@ struct Fp8Grid {
 };
 
 // Neighbouring channels whose errors reach the channels behind them together.
-constexpr std::size_t kBlock = 8;
+inline constexpr std::size_t kBlock = 8;
 
 struct Channels {
   std::size_t first;
