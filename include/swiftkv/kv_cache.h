@@ -77,9 +77,10 @@ struct KvBalance {
   std::uint64_t cached_bytes = 0;        // findable frames without an owner, pinned ones included
   std::uint64_t free_bytes =
       0;  // mapped, in no frame: the rest of OS pages that a live frame touches
-  std::uint64_t metadata_bytes = 0;  // page tables, reference counts, allocator state
-  std::uint64_t mapped_bytes = 0;    // OS pages in use; never above limit_bytes
-  std::uint64_t peak_bytes = 0;      // the highest mapped_bytes so far
+  std::uint64_t metadata_bytes = 0;       // page tables, reference counts, allocator state
+  std::uint64_t metadata_heap_bytes = 0;  // of these, what lies on the heap
+  std::uint64_t mapped_bytes = 0;         // OS pages in use; never above limit_bytes
+  std::uint64_t peak_bytes = 0;           // the highest mapped_bytes so far
   std::uint64_t limit_bytes = 0;
   std::uint64_t live_tokens = 0;  // sum of sequence lengths
 };

@@ -60,7 +60,7 @@ std::uint64_t TouchedBytes(const void* begin, std::size_t bytes) {
                       [](unsigned char state) { return (state & 1U) != 0; }));
     at += count * page;
   }
-  return pages * page;
+  return std::min<std::uint64_t>(pages * page, bytes);
 }
 
 Result<std::uint64_t> ProcessResidentBytes() {

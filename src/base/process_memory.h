@@ -20,8 +20,8 @@ namespace swiftkv {
 // Errors: those of ReadMappings.
 Result<std::uint64_t> ResidentBytes(const void* begin, std::size_t bytes);
 
-// Returns the bytes of the OS pages that are in memory, of those that [begin, begin + bytes)
-// touches. Quicker than smaps, and exact for a part of a mapping.
+// Returns how much of [begin, begin + bytes) lies in memory, in whole OS pages, but never more than
+// `bytes`. Quicker than smaps, and of a part of a mapping.
 std::uint64_t TouchedBytes(const void* begin, std::size_t bytes);
 
 // Returns the resident bytes of the whole process (VmRSS) and their peak (VmHWM).

@@ -288,7 +288,8 @@ KvBalance KvCache::Balance() const {
     balance.free_bytes += pool->free_bytes();
     balance.metadata_bytes += pool->metadata_bytes();
   }
-  balance.metadata_bytes += state_->sequences->ledger().charged_bytes();
+  balance.metadata_heap_bytes = state_->sequences->ledger().charged_bytes();
+  balance.metadata_bytes += balance.metadata_heap_bytes;
   balance.metadata_bytes += state_->sequences->index().metadata_bytes();
   balance.mapped_bytes = state_->budget.used_bytes();
   balance.peak_bytes = state_->budget.peak_bytes();

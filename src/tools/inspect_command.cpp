@@ -1,54 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens the file and prints its summary.
+// Prints the summary of a file, or the view of a process's memory.
 #include "tools/inspect_command.h"
 
 #include <string>
 
 #include "base/status_macros.h"
-#include "engine/option_field.h"
 #include "tools/exit_status.h"
 #include "tools/failure_report.h"
-#include "tools/flag_visitor.h"
+#include "tools/inspect_memory.h"
+#include "tools/inspect_options.h"
 #include "tools/inspect_report.h"
+#include "tools/memory_report.h"
 #include "tools/model_path.h"
 #include "tools/model_summary.h"
+#include "tools/process_log.h"
 #include "tools/standard_output.h"
 
 namespace swiftkv {
 namespace {
 
-struct InspectOptions {
-  std::string path;
-  bool tensors = false;
-  bool json = false;
-};
-
-template <typename Visitor>
-void VisitOptions(Visitor&& visit, InspectOptions& options) {
-  visit(OptionField{"MODEL,-m,--model", "model", "FILE",
-                    "GGUF file; of a split model the first (default: as for run)"},
-        options.path);
-  visit(OptionField{"--tensors", "tensors", "", "List every tensor"}, options.tensors);
-  visit(OptionField{"--json", "json", "", "Print one JSON object on one line"}, options.json);
+Result<std::string> FileText(const InspectOptions& options) {
+  SKV_ASSIGN_OR_RETURN(const std::string path,
+                       ResolveModelPath(options.model.path, ProcessEnvironment()));
+  SKV_ASSIGN_OR_RETURN(const std::unique_ptr<GgufFile> file, GgufFile::Open(path));
+  const ModelSummary summary = SummarizeModel(*file);
+  return options.json ? InspectJson(summary, *file, options.tensors) + "\n"
+                      : InspectText(summary, *file, options.tensors);
 }
 
-Result<InspectOptions> ParseInspectOptions(std::span<const char* const> arguments) {
-  InspectOptions options;
-  CLI::App app("Shows what is in a GGUF file and whether it will run; loads no weights.",
-               "swiftkv inspect");
-  VisitOptions(FlagVisitor(&app), options);
-  SKV_RETURN_IF_ERROR(ParseArguments(&app, arguments));
-  return options;
+Result<std::string> MemoryText(const InspectOptions& options) {
+  StartLog(/*verbose=*/false);
+  if (options.process_id != 0) {
+    SKV_ASSIGN_OR_RETURN(const KernelView view, ViewProcess(options.process_id));
+    return options.json ? KernelViewJson(view) + "\n" : KernelViewText(view);
+  }
+  SKV_ASSIGN_OR_RETURN(const MemoryView view, InspectMemory(options));
+  return options.json ? MemoryViewJson(view) + "\n" : MemoryViewText(view);
 }
 
 Status Inspect(const InspectOptions& options) {
-  SKV_ASSIGN_OR_RETURN(const std::string path,
-                       ResolveModelPath(options.path, ProcessEnvironment()));
-  SKV_ASSIGN_OR_RETURN(const std::unique_ptr<GgufFile> file, GgufFile::Open(path));
-  const ModelSummary summary = SummarizeModel(*file);
+  SKV_ASSIGN_OR_RETURN(const std::string text,
+                       options.memory ? MemoryText(options) : FileText(options));
   StandardOutput output;
-  output.Write(options.json ? InspectJson(summary, *file, options.tensors) + "\n"
-                            : InspectText(summary, *file, options.tensors));
+  output.Write(text);
   return output.status();
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs `swiftkv inspect`: what is in a GGUF file, and whether it will run.
+// Runs `swiftkv inspect`: what is in a GGUF file, and whether it will run; with --memory, what it
+// takes when it does.
 #pragma once
 
 #include <span>

@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "base/process_mappings.h"
 #include "base/process_memory.h"
 #include "base/status_macros.h"
 
@@ -12,23 +13,33 @@ namespace swiftkv {
 namespace {
 
 // Asks the kernel about the mappings in which the sequence's pages lie.
-Result<std::uint64_t> ResidentPageBytes(const GenerationSession& session) {
-  if (!session.sequence()) return std::uint64_t{0};
+Status AddResidentPages(const GenerationSession& session, KvReport* report) {
+  const std::vector<const std::byte*> bases = FrameBases(session);
+  if (bases.empty()) return Status::Ok();
+  SKV_ASSIGN_OR_RETURN(const std::vector<ProcessMapping> mappings, ReadMappings("/proc/self"));
+  for (const std::byte* base : bases) {
+    const auto address = reinterpret_cast<std::uintptr_t>(base);
+    for (const ProcessMapping& mapping : mappings) {
+      if (address < mapping.begin || address >= mapping.end) continue;
+      report->pages_resident_bytes += mapping.resident_bytes;
+      report->huge_page_bytes += mapping.huge_page_bytes;
+    }
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+std::vector<const std::byte*> FrameBases(const GenerationSession& session) {
+  if (!session.sequence()) return {};
   std::vector<PageRun> runs;
   for (int layer = 0; layer < session.cache().num_layers(); ++layer) {
     session.cache().AppendRuns(*session.sequence(), layer, 0, &runs);
   }
-  std::set<const std::byte*> arenas;
-  for (const PageRun& run : runs) arenas.insert(run.base);
-  std::uint64_t total = 0;
-  for (const std::byte* arena : arenas) {
-    SKV_ASSIGN_OR_RETURN(const std::uint64_t bytes, ResidentBytes(arena, 1));
-    total += bytes;
-  }
-  return total;
+  std::set<const std::byte*> bases;
+  for (const PageRun& run : runs) bases.insert(run.base);
+  return {bases.begin(), bases.end()};
 }
-
-}  // namespace
 
 Result<KvReport> MakeKvReport(const ModelStack& stack) {
   const KvCache& cache = *stack.cache;
@@ -59,8 +70,9 @@ Result<KvReport> MakeKvReport(const ModelStack& stack) {
     report.waste_fraction =
         1.0 - static_cast<double>(report.bytes_used) / static_cast<double>(report.bytes_allocated);
   }
-  SKV_ASSIGN_OR_RETURN(report.pages_resident_bytes, ResidentPageBytes(*stack.session));
+  SKV_RETURN_IF_ERROR(AddResidentPages(*stack.session, &report));
   report.model = stack.model->memory();
+  report.key_guide_bytes = stack.key_guide_bytes;
   report.process_resident_before_bytes = stack.resident_before_cache;
   SKV_ASSIGN_OR_RETURN(report.process_resident_after_bytes, ProcessResidentBytes());
   return report;

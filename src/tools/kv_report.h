@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "model/language_model.h"
 #include "swiftkv/kv_cache.h"
@@ -26,7 +27,8 @@ struct KvReport {
   std::uint64_t bytes_used = 0;  // of filled slots
   std::uint64_t bytes_allocated = 0;
   std::uint64_t peak_bytes = 0;
-  double waste_fraction = 0;  // 1 - used / allocated; 0 where nothing is allocated
+  double waste_fraction = 0;          // 1 - used / allocated; 0 where nothing is allocated
+  std::uint64_t huge_page_bytes = 0;  // of the pages, in huge pages: smaps' AnonHugePages
   std::uint64_t exact_bytes = 0;
   std::uint64_t contiguous_bytes = 0;
   std::int64_t contiguous_tokens = 0;
@@ -34,11 +36,15 @@ struct KvReport {
   KvBalance balance;
   std::uint64_t pages_resident_bytes = 0;  // smaps' Rss of the ranges that hold the pages
   ModelMemory model;
+  std::uint64_t key_guide_bytes = 0;
   std::uint64_t process_resident_before_bytes = 0;
   std::uint64_t process_resident_after_bytes = 0;
 };
 
-// Errors: Internal where the kernel does not tell what the process uses.
+// Returns where the arenas begin in which the session's sequence has pages.
+std::vector<const std::byte*> FrameBases(const GenerationSession& session);
+
+// Errors: those of asking the kernel what the process uses.
 Result<KvReport> MakeKvReport(const ModelStack& stack);
 
 }  // namespace swiftkv

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/byte_size.h"
@@ -44,9 +45,12 @@ Result<ModelStack> LoadModelStack(const RunOptions& options, const ProgressCallb
   model_options.path = stack.path;
   model_options.linear_memo = ProcessLinearMemo();
   SKV_ASSIGN_OR_RETURN(stack.model, LanguageModel::Load(model_options, progress));
+  const std::uint64_t heap_before = ReadHeapMemory().used_bytes;
   SKV_ASSIGN_OR_RETURN(stack.vocabulary, Vocabulary::Load(stack.path));
   SKV_RETURN_IF_ERROR(ValidateSamplerOptions(options.sampling, stack.vocabulary->size()));
   SKV_ASSIGN_OR_RETURN(stack.chat_template, LoadTemplate(*stack.vocabulary, options.prompt.raw));
+  const std::uint64_t heap_after = ReadHeapMemory().used_bytes;
+  stack.vocabulary_bytes = heap_after - std::min(heap_before, heap_after);
 
   KvCacheOptions cache_options;
   cache_options.layers = stack.model->layer_shapes();
@@ -57,12 +61,16 @@ Result<ModelStack> LoadModelStack(const RunOptions& options, const ProgressCallb
     SKV_ASSIGN_OR_RETURN(
         cache_options.key_guides,
         ProcessKeyGuideStore().Guides(stack.model.get(), *stack.vocabulary, InterruptFlag()));
+    stack.key_guide_bytes = KeyGuideBytes(cache_options.layers);
   }
-  SKV_ASSIGN_OR_RETURN(cache_options.memory_bytes,
-                       ResolveKvBytes(options.cache.memory, stack.model->memory()));
   SKV_ASSIGN_OR_RETURN(KvFootprint footprint,
                        KvFootprint::Make(cache_options.layers, cache_options.key_format,
                                          cache_options.value_format));
+  // Last of all, so that what the process holds is missing from what is available.
+  const ModelMemory memory = stack.model->memory();
+  SKV_ASSIGN_OR_RETURN(const std::uint64_t available, AvailableBytes());
+  stack.automatic_memory = DivideMemory(available, memory);
+  SKV_ASSIGN_OR_RETURN(cache_options.memory_bytes, ResolveKvBytes(options.cache.memory, memory));
   SKV_ASSIGN_OR_RETURN(stack.resident_before_cache, ProcessResidentBytes());
   SKV_ASSIGN_OR_RETURN(stack.cache, CreateCache(cache_options));
   stack.session = std::make_unique<GenerationSession>(stack.model.get(), stack.vocabulary.get(),

@@ -25,6 +25,9 @@ struct ModelStack {
   std::unique_ptr<LanguageModel> model;
   std::unique_ptr<Vocabulary> vocabulary;
   std::unique_ptr<ChatTemplate> chat_template;  // null with --raw or where the model has none
+  std::uint64_t vocabulary_bytes = 0;           // of the heap, with the template
+  std::uint64_t key_guide_bytes = 0;            // 0 where the cache's format rounds without them
+  AutomaticKvMemory automatic_memory;           // what --kv-memory auto gives, given or not
   std::uint64_t resident_before_cache = 0;      // bytes of the process
   KvChoice kv_choice;                           // how the cache's format came about
   std::unique_ptr<KvCache> cache;

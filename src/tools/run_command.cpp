@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include <cstdio>
 #include <string>
 #include <utility>
 
@@ -17,11 +16,9 @@
 #include "tools/exit_status.h"
 #include "tools/failure_report.h"
 #include "tools/interrupt.h"
-#include "tools/kv_choice.h"
-#include "tools/model_path.h"
+#include "tools/kv_settlement.h"
 #include "tools/model_stack.h"
 #include "tools/options_json.h"
-#include "tools/printable_text.h"
 #include "tools/process_log.h"
 #include "tools/progress_line.h"
 #include "tools/prompt_source.h"
@@ -71,34 +68,6 @@ Result<ModelStack> Load(const RunOptions& options) {
   });
 }
 
-void Tell(const std::string& sentence) {
-  fmt::print(stderr, "swiftkv run: {}\n", PrintableLine(sentence));
-}
-
-// Settles path and page format, the one that calibration chooses where it is asked to.
-Result<KvChoice> SettleFormat(RunOptions* options) {
-  SKV_ASSIGN_OR_RETURN(options->model.path,
-                       ResolveModelPath(options->model.path, ProcessEnvironment()));
-  const CalibrationStore store = ProcessCalibrationStore();
-  KvChoiceTask task;
-  task.model = options->model;
-  task.cache = options->cache;
-  task.store = &store;
-  task.temporary_folder = TemporaryFolder(ProcessEnvironment());
-  task.tell = Tell;
-  task.measure = [options](const MeasurementTask& measurement) {
-    ProgressLine progress("calibrating", !options->output.quiet && !options->output.json);
-    const auto on_stage = [&progress](const char* stage, double done) {
-      progress.Update(done, stage);
-      return !Interrupted();
-    };
-    return MeasureQuality(measurement, on_stage, InterruptFlag());
-  };
-  SKV_ASSIGN_OR_RETURN(KvChoice choice, ChooseKvFormat(task));
-  Apply(choice, &options->cache);
-  return choice;
-}
-
 Result<std::vector<TokenId>> PromptTokens(const RunOptions& options, const ModelStack& stack,
                                           const std::string& prompt) {
   if (stack.chat_template == nullptr) {
@@ -131,7 +100,8 @@ Result<int> Run(RunOptions options) {
     SKV_ASSIGN_OR_RETURN(prompt, ReadPrompt(options.prompt));
   }
   SKV_RETURN_IF_ERROR(ResolveGrammar(&options));
-  SKV_ASSIGN_OR_RETURN(const KvChoice choice, SettleFormat(&options));
+  const bool show_progress = !options.output.quiet && !options.output.json;
+  SKV_ASSIGN_OR_RETURN(const KvChoice choice, SettleKvFormat("run", show_progress, &options));
   SKV_ASSIGN_OR_RETURN(ModelStack stack, Load(options));
   stack.kv_choice = choice;
   LogModel(stack);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/byte_size.h"
+#include "tools/kv_report_json.h"
 #include "tools/options_json.h"
 
 namespace swiftkv {
@@ -17,45 +18,6 @@ using Json = nlohmann::ordered_json;
 
 // Figures of a clock need no more digits than this.
 double Rounded(double value) { return std::round(value * 1000) / 1000; }
-
-Json KvJson(const KvReport& kv) {
-  return {{"format", kv.format},
-          {"automatic", kv.is_automatic},
-          {"mean_kld", kv.mean_kld ? Json(*kv.mean_kld) : Json()},
-          {"policy", kv.policy},
-          {"quality", kv.quality},
-          {"bytes_per_token", kv.bytes_per_token},
-          {"bits_per_value", Rounded(kv.bits_per_value)},
-          {"logical_tokens", kv.logical_tokens},
-          {"kept_tokens", kv.kept_tokens},
-          {"bytes_used", kv.bytes_used},
-          {"bytes_allocated", kv.bytes_allocated},
-          {"peak_bytes", kv.peak_bytes},
-          {"waste_fraction", kv.waste_fraction},
-          {"exact_bytes", kv.exact_bytes},
-          {"contiguous_bytes", kv.contiguous_bytes},
-          {"contiguous_tokens", kv.contiguous_tokens}};
-}
-
-Json MemoryJson(const KvReport& kv) {
-  const KvBalance& balance = kv.balance;
-  return {{"live_private_bytes", balance.live_private_bytes},
-          {"live_shared_bytes", balance.live_shared_bytes},
-          {"cached_bytes", balance.cached_bytes},
-          {"free_bytes", balance.free_bytes},
-          {"metadata_bytes", balance.metadata_bytes},
-          {"mapped_bytes", balance.mapped_bytes},
-          {"peak_bytes", balance.peak_bytes},
-          {"limit_bytes", balance.limit_bytes},
-          {"live_tokens", balance.live_tokens},
-          {"pages_resident_bytes", kv.pages_resident_bytes},
-          {"process_resident_before_bytes", kv.process_resident_before_bytes},
-          {"process_resident_after_bytes", kv.process_resident_after_bytes},
-          {"mapped_weights_bytes", kv.model.mapped_weights_bytes},
-          {"repacked_weights_bytes", kv.model.repacked_weights_bytes},
-          {"packed_weights_bytes", kv.model.packed_weights_bytes},
-          {"activation_bytes", kv.model.activation_bytes}};
-}
 
 std::string LimitText(LengthLimit limit) {
   switch (limit) {
@@ -95,8 +57,8 @@ std::string RunJson(const GenerationResult& result, const KvReport& kv, const st
                        {"decode_tps", Rounded(result.DecodeRate())},
                        {"seed", result.seed},
                        {"model", model},
-                       {"kv", KvJson(kv)},
-                       {"memory", MemoryJson(kv)}};
+                       {"kv", KvReportJson(kv)},
+                       {"memory", MemoryReportJson(kv)}};
   return JsonLine(object);
 }
 

@@ -57,6 +57,7 @@ TEST(ProcessMemoryTest, TouchedBytesCountsPagesOfAPartOfAMapping) {
   EXPECT_EQ(TouchedBytes(memory, kPages * kOsPage), 5 * kOsPage);
   EXPECT_EQ(TouchedBytes(memory + kOsPage + 100, 4095 * kOsPage), 3 * kOsPage);
   EXPECT_EQ(TouchedBytes(memory + 100, 0), 0U);
+  EXPECT_EQ(TouchedBytes(memory + 100, 50), 50U);
   EXPECT_EQ(TouchedBytes(nullptr, 0), 0U);
   munmap(mapped, kPages * kOsPage);
 }

@@ -57,6 +57,7 @@ class RunningProcess {
   ProcessOutcome Wait();
 
   const std::string& output() const { return output_; }
+  int process_id() const { return process_; }
 
  private:
   void StartWithPipes(const ProcessSpec& spec);

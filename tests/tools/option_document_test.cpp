@@ -13,6 +13,7 @@
 #include "tools/bench_model_options.h"
 #include "tools/eval_options.h"
 #include "tools/flag_values.h"
+#include "tools/inspect_options.h"
 #include "tools/run_options.h"
 
 namespace swiftkv {
@@ -73,6 +74,7 @@ TEST(OptionDocumentTest, ListsEveryOptionAsTheProgramHasIt) {
   DocumentVisitor visitor;
   visitor.Command<RunOptions>("run");
   visitor.Command<EvalOptions>("eval");
+  visitor.Command<InspectOptions>("inspect");
   visitor.Command<BenchAttentionOptions>("bench attention");
   visitor.Command<BenchModelOptions>("bench model");
   if (std::getenv("SWIFTKV_UPDATE_DOCS") != nullptr) std::ofstream(kDocument) << visitor.text();
