@@ -10,6 +10,7 @@
 
 #include "tools/bench_attention_command.h"
 #include "tools/bench_model_command.h"
+#include "tools/bench_waste_command.h"
 #include "tools/failure_report.h"
 #include "tools/printable_text.h"
 
@@ -22,9 +23,10 @@ struct Bench {
   int (*run)(std::span<const char* const> arguments);
 };
 
-constexpr std::array<Bench, 2> kBenches = {{
+constexpr std::array<Bench, 3> kBenches = {{
     {"attention", "kernels beside the machine's own speed", BenchAttentionCommand},
     {"model", "tokens per second of a model behind contexts of some depths", BenchModelCommand},
+    {"waste", "memory that holds no token, paged and reserved", BenchWasteCommand},
 }};
 
 std::string Names() {

@@ -11,6 +11,7 @@
 
 #include "tools/bench_attention_options.h"
 #include "tools/bench_model_options.h"
+#include "tools/bench_waste_options.h"
 #include "tools/eval_options.h"
 #include "tools/flag_values.h"
 #include "tools/inspect_options.h"
@@ -77,6 +78,7 @@ TEST(OptionDocumentTest, ListsEveryOptionAsTheProgramHasIt) {
   visitor.Command<InspectOptions>("inspect");
   visitor.Command<BenchAttentionOptions>("bench attention");
   visitor.Command<BenchModelOptions>("bench model");
+  visitor.Command<BenchWasteOptions>("bench waste");
   if (std::getenv("SWIFTKV_UPDATE_DOCS") != nullptr) std::ofstream(kDocument) << visitor.text();
   std::ifstream file(kDocument);
   std::stringstream document;
