@@ -4,11 +4,11 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <string>
 #include <string_view>
 
 #include "tools/bench_attention_command.h"
+#include "tools/bench_engine_command.h"
 #include "tools/bench_model_command.h"
 #include "tools/bench_waste_command.h"
 #include "tools/failure_report.h"
@@ -23,11 +23,12 @@ struct Bench {
   int (*run)(std::span<const char* const> arguments);
 };
 
-constexpr std::array<Bench, 3> kBenches = {{
+constexpr Bench kBenches[] = {
     {"attention", "kernels beside the machine's own speed", BenchAttentionCommand},
+    {"engine", "requests that share a prefix, computed together", BenchEngineCommand},
     {"model", "tokens per second of a model behind contexts of some depths", BenchModelCommand},
     {"waste", "memory that holds no token, paged and reserved", BenchWasteCommand},
-}};
+};
 
 std::string Names() {
   std::string names;

@@ -10,16 +10,10 @@
 #include <memory>
 
 #include "base/status_macros.h"
-#include "engine/kv_memory.h"
 #include "model/language_model.h"
-#include "model/vocabulary.h"
-#include "swiftkv/attention.h"
-#include "tools/bench_formats.h"
+#include "tools/bench_parts.h"
 #include "tools/bench_pass.h"
 #include "tools/bench_sequences.h"
-#include "tools/key_guide_store.h"
-#include "tools/linear_store.h"
-#include "tools/model_path.h"
 
 namespace swiftkv {
 namespace {
@@ -50,7 +44,6 @@ class ModelBench {
 
  private:
   Status OpenCache();
-  Status ChooseFormats();
   Status MeasureDepth(int depth, std::vector<ModelRow>* rows);
   Result<Timed> TimePrefill(SequenceId context);
   Result<Timed> TimeDecode(const std::vector<SequenceId>& parents);
@@ -64,12 +57,9 @@ class ModelBench {
 
   const BenchModelOptions& options_;
   const ModelBenchProgress& progress_;
-  std::string path_;
-  std::unique_ptr<LanguageModel> model_;
-  std::unique_ptr<KvCache> cache_;
+  BenchParts parts_;
   std::unique_ptr<BenchSequences> sequences_;
   ForwardTimes times_;
-  std::vector<BenchFormat> formats_;
   std::vector<int> stops_;  // ascending depths at which contexts are kept
   std::vector<Lane> lanes_;
 };
@@ -79,71 +69,31 @@ Status ModelBench::Tell(double done, const std::string& next) const {
 }
 
 Status ModelBench::Load() {
-  SKV_ASSIGN_OR_RETURN(path_, ResolveModelPath(options_.model.path, ProcessEnvironment()));
-  ModelOptions model = options_.model;
-  model.path = path_;
-  model.linear_memo = ProcessLinearMemo();
-  SKV_ASSIGN_OR_RETURN(model_, LanguageModel::Load(model, nullptr));
-  model_->set_times(&times_);
+  SKV_ASSIGN_OR_RETURN(parts_, LoadBenchParts(options_.model, options_.formats));
+  parts_.model->set_times(&times_);
   const std::vector<int>& depths = options_.depths.values;
   const int deepest = *std::max_element(depths.begin(), depths.end());
   const int measured = std::max(options_.prefill_tokens, options_.decode_tokens + 1);
-  if (deepest + measured > model_->context()) {
+  if (deepest + measured > parts_.model->context()) {
     return Status::InvalidArgument(
         fmt::format("a depth and the {} tokens behind it must fit into the context of {} tokens, "
                     "not: {}",
-                    measured, model_->context(), deepest));
+                    measured, parts_.model->context(), deepest));
   }
-  if (options_.batch > model_->max_batch_rows()) {
+  if (options_.batch > parts_.model->max_batch_rows()) {
     return Status::InvalidArgument(fmt::format("--batch accepts at most the --chunk of {}, got {}",
-                                               model_->max_batch_rows(), options_.batch));
+                                               parts_.model->max_batch_rows(), options_.batch));
   }
-  SKV_RETURN_IF_ERROR(ChooseFormats());
   return OpenCache();
 }
 
-Status ModelBench::ChooseFormats() {
-  SKV_ASSIGN_OR_RETURN(const std::vector<BenchFormat> wanted, ListBenchFormats(options_.formats));
-  SKV_ASSIGN_OR_RETURN(const auto backend,
-                       MakeAttentionBackend(options_.model.attention_backend, options_.model.isa));
-  for (const BenchFormat& format : wanted) {
-    Status served;
-    for (const DecoderLayerSpec& layer : model_->spec().layers) {
-      AttentionShape shape;
-      shape.num_heads = layer.num_heads;
-      shape.num_kv_heads = layer.kv_heads;
-      shape.head_dim = model_->spec().head_dim;
-      if (served.ok()) served = backend->Serves(shape, format.format);
-    }
-    if (!served.ok() && !TakesAllFormats(options_.formats)) return served;
-    if (served.ok()) formats_.push_back(format);
-  }
-  if (formats_.empty()) {
-    return Status::Unsupported("the kernels compute no format with the model's head size of " +
-                               std::to_string(model_->spec().head_dim));
-  }
-  return Status::Ok();
-}
-
 Status ModelBench::OpenCache() {
-  KvCacheOptions cache;
-  cache.layers = model_->layer_shapes();
-  const bool guided = std::any_of(formats_.begin(), formats_.end(), [](const BenchFormat& format) {
-    return format.format.key->info().has_scales;
-  });
-  if (guided) {
-    SKV_ASSIGN_OR_RETURN(const auto vocabulary, Vocabulary::Load(path_));
-    SKV_ASSIGN_OR_RETURN(cache.key_guides,
-                         ProcessKeyGuideStore().Guides(model_.get(), *vocabulary, nullptr));
-  }
-  SKV_ASSIGN_OR_RETURN(cache.memory_bytes, ResolveKvBytes(options_.memory, model_->memory()));
-  SKV_ASSIGN_OR_RETURN(cache_, KvCache::Create(cache));
-  sequences_ = std::make_unique<BenchSequences>(model_.get(), cache_.get());
-  for (const BenchFormat& format : formats_) {
+  SKV_RETURN_IF_ERROR(OpenBenchCache(options_.memory, &parts_));
+  sequences_ = std::make_unique<BenchSequences>(parts_.model.get(), parts_.cache.get());
+  for (const BenchFormat& format : parts_.formats) {
     Lane lane;
     lane.format = format.name;
-    const KvFormat kv = {format.format.key->info().name, format.format.value->info().name};
-    SKV_ASSIGN_OR_RETURN(lane.growing, cache_->CreateSequence(kv));
+    SKV_ASSIGN_OR_RETURN(lane.growing, parts_.cache->CreateSequence(KvFormatOf(format)));
     lanes_.push_back(lane);
   }
   stops_ = options_.depths.values;
@@ -168,7 +118,7 @@ Result<Timed> ModelBench::Time(Work work) {
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
   const double cpu_seconds = static_cast<double>(std::clock() - cpu_start) / CLOCKS_PER_SEC;
   return Timed{passed.count(), times_.attention_seconds / passed.count(),
-               cpu_seconds / passed.count() / model_->threads()};
+               cpu_seconds / passed.count() / parts_.model->threads()};
 }
 
 Status ModelBench::FillContexts() {
@@ -177,7 +127,7 @@ Status ModelBench::FillContexts() {
   int length = 0;
   for (const int stop : stops_) {
     while (length < stop) {
-      const int rows = std::min(stop - length, model_->max_batch_rows());
+      const int rows = std::min(stop - length, parts_.model->max_batch_rows());
       SKV_RETURN_IF_ERROR(Tell(0.5 * length / deepest, fmt::format("context of {}", stop)));
       for (std::size_t i = 0; i < lanes_.size(); ++i) {
         SKV_ASSIGN_OR_RETURN(const Timed chunk,
@@ -187,7 +137,7 @@ Status ModelBench::FillContexts() {
       length += rows;
     }
     for (std::size_t i = 0; i < lanes_.size(); ++i) {
-      SKV_ASSIGN_OR_RETURN(const SequenceId context, cache_->Fork(lanes_[i].growing));
+      SKV_ASSIGN_OR_RETURN(const SequenceId context, parts_.cache->Fork(lanes_[i].growing));
       lanes_[i].contexts.push_back(context);
       lanes_[i].prompt_seconds.push_back(spent[i]);
     }
@@ -196,17 +146,17 @@ Status ModelBench::FillContexts() {
 }
 
 Result<Timed> ModelBench::TimePrefill(SequenceId context) {
-  SKV_ASSIGN_OR_RETURN(const SequenceId sequence, cache_->Fork(context));
+  SKV_ASSIGN_OR_RETURN(const SequenceId sequence, parts_.cache->Fork(context));
   const Result<Timed> timed =
       Time([&] { return sequences_->Append(sequence, options_.prefill_tokens); });
-  cache_->Release(sequence);
+  parts_.cache->Release(sequence);
   return timed;
 }
 
 Result<Timed> ModelBench::TimeDecode(const std::vector<SequenceId>& parents) {
   std::vector<SequenceId> batch;
   for (const SequenceId parent : parents) {
-    SKV_ASSIGN_OR_RETURN(const SequenceId sequence, cache_->Fork(parent));
+    SKV_ASSIGN_OR_RETURN(const SequenceId sequence, parts_.cache->Fork(parent));
     batch.push_back(sequence);
   }
   // The first step builds the graph of a batch of this size, and copies partial pages.
@@ -217,7 +167,7 @@ Result<Timed> ModelBench::TimeDecode(const std::vector<SequenceId>& parents) {
     }
     return Status::Ok();
   });
-  for (const SequenceId sequence : batch) cache_->Release(sequence);
+  for (const SequenceId sequence : batch) parts_.cache->Release(sequence);
   return timed;
 }
 
@@ -227,8 +177,8 @@ Result<std::vector<SequenceId>> ModelBench::MakeBatch(const Lane& lane, int dept
   const SequenceId whole = lane.contexts[StopOf(depth)];
   for (int i = 0; i < options_.batch; ++i) {
     // The first one is the context itself.
-    SKV_ASSIGN_OR_RETURN(const SequenceId sequence,
-                         i == 0 ? cache_->Fork(whole) : sequences_->CopyBehind(prefix, whole));
+    SKV_ASSIGN_OR_RETURN(const SequenceId sequence, i == 0 ? parts_.cache->Fork(whole)
+                                                           : sequences_->CopyBehind(prefix, whole));
     batch.push_back(sequence);
   }
   return batch;
@@ -273,7 +223,7 @@ Status ModelBench::MeasureDepth(int depth, std::vector<ModelRow>* rows) {
     row.decode_attention_share = median(decodes[i], &Timed::attention_share);
     row.busy = std::min(median(prefills[i], &Timed::busy), median(decodes[i], &Timed::busy));
     rows->push_back(row);
-    for (const SequenceId sequence : batches[i]) cache_->Release(sequence);
+    for (const SequenceId sequence : batches[i]) parts_.cache->Release(sequence);
   }
   return Status::Ok();
 }
@@ -286,9 +236,9 @@ Status ModelBench::MeasureAll(ModelBenchResult* result) {
 }
 
 void ModelBench::Describe(ModelBenchResult* result) const {
-  result->model = path_;
-  result->architecture = model_->spec().architecture;
-  result->threads = model_->threads();
+  result->model = parts_.path;
+  result->architecture = parts_.model->spec().architecture;
+  result->threads = parts_.model->threads();
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "tools/bench_attention_options.h"
+#include "tools/bench_engine_options.h"
 #include "tools/bench_model_options.h"
 #include "tools/bench_waste_options.h"
 #include "tools/eval_options.h"
@@ -77,6 +78,7 @@ TEST(OptionDocumentTest, ListsEveryOptionAsTheProgramHasIt) {
   visitor.Command<EvalOptions>("eval");
   visitor.Command<InspectOptions>("inspect");
   visitor.Command<BenchAttentionOptions>("bench attention");
+  visitor.Command<BenchEngineOptions>("bench engine");
   visitor.Command<BenchModelOptions>("bench model");
   visitor.Command<BenchWasteOptions>("bench waste");
   if (std::getenv("SWIFTKV_UPDATE_DOCS") != nullptr) std::ofstream(kDocument) << visitor.text();
