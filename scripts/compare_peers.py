@@ -35,9 +35,12 @@ METRICS = {
     "prompt": "prompt of {tokens:,}",
     "shared": "decode of {sharers} that share {tokens:,}",
     "batch": "decode of {streams} behind {tokens:,} each",
+    "alike": "{requests} requests, {tokens:,} tokens shared, {own:,} own, {new} new",
+    "unlike": "{requests} requests, {tokens:,} tokens, {new} new",
 }
-PHASES = ("depth", "prompt", "shared", "batch")
-LINEAR = {"prompt", "batch"}  # phases that the linear layers decide: where F16 weights and vLLM run
+PHASES = ("depth", "prompt", "shared", "batch", "requests")
+# Phases that the linear layers decide: where F16 weights and vLLM run.
+LINEAR = {"prompt", "batch", "requests"}
 
 
 def parse_arguments():
@@ -62,6 +65,8 @@ def parse_arguments():
     add("--shared", type=int, default=2048, help="tokens that they share")
     add("--streams", type=int, default=16, help="sequences, nothing shared, that decode together")
     add("--context", type=int, default=300, help="tokens of each of them")
+    add("--requests", type=int, default=16, help="whole requests, submitted at once")
+    add("--common", type=int, default=1900, help="tokens that their prompts share, or do not")
     add("--rounds", type=int, help="turns of each engine (default: 3)")
     add("--skip", default="", metavar="NAMES", help="of swiftkv, llama, llama_f16, openvino, vllm")
     add(
@@ -129,6 +134,8 @@ def make_work(arguments, phases):
         shared=arguments.shared,
         streams=arguments.streams if "batch" in phases else 0,
         context=arguments.context,
+        requests=arguments.requests if "requests" in phases else 0,
+        common=arguments.common,
     )
 
 
@@ -224,7 +231,13 @@ def table(header, rows):
 def heading(column, work):
     """Returns the words for a metric."""
     return METRICS[column[0]].format(
-        tokens=column[1], prefill=work.prefill, sharers=work.sharers, streams=work.streams
+        tokens=column[1],
+        prefill=work.prefill,
+        sharers=work.sharers,
+        streams=work.streams,
+        requests=work.requests,
+        own=work.own,
+        new=work.new,
     )
 
 

@@ -4,7 +4,9 @@
 An engine has jobs; a job is one or several commands and gives figures: {(setting, metric, tokens):
 tokens per second}. Metrics: `prefill` and `decode` behind so many tokens, `prompt` of so many
 tokens, `shared`: decode of several sequences that share so many tokens, `batch`: decode of several
-sequences behind so many tokens of their own; the last two count all sequences together.
+sequences behind so many tokens of their own; the last two count all sequences together. `alike`
+and `unlike` are whole requests, submitted at once to an empty cache: tokens of all replies by the
+time until the last one, where so many tokens are the same in all prompts, and where none are.
 """
 
 import dataclasses
@@ -48,6 +50,10 @@ class Work:
     shared: int = 2048  # tokens that they share
     streams: int = 0  # sequences
     context: int = 300  # tokens of each
+    requests: int = 0
+    common: int = 1900  # tokens that their prompts may share
+    own: int = 20  # tokens behind them
+    new: int = 64  # tokens of each reply
     prefill: int = 512
     decode: int = 32
 
@@ -117,7 +123,18 @@ class SwiftKv(Engine):
             brief = dataclasses.replace(work, prefill=1)
             for row in self._rows(brief, [work.context], ("--batch", work.streams)):
                 figures[row["format"], "batch", work.context] = row["decode_tps"]
+        if work.requests:
+            for row in self._requests(work, work.common, work.own):
+                figures[row["format"], "alike", work.common] = row["tokens_per_s"]
+            for row in self._requests(work, 0, work.common + work.own):
+                figures[row["format"], "unlike", work.common + work.own] = row["tokens_per_s"]
         return figures
+
+    def _requests(self, work, shared, own):
+        command = [self.program, "bench", "engine", "--json", "-m", work.model, "-t", work.threads]
+        command += ["--formats", self.formats, "--rounds", 1, "--late-prompt", 0]
+        command += ["--requests", work.requests, "--new", work.new]
+        return json.loads(run([*command, "--shared", shared, "--own", own]))["rows"]
 
     def _rows(self, work, depths, extra=()):
         command = [self.program, "bench", "model", "--json", "-m", work.model, "-t", work.threads]
@@ -166,11 +183,21 @@ class LlamaCpp(Engine):
         if work.sharers:
             context = work.shared + work.sharers * work.decode
             test = ["-npp", work.shared, "-npl", work.sharers, "-pps", "-ntg", work.decode]
-            figures[job, "shared", work.shared] = self._batch(common, flash, context, test)
+            row = self._batch(common, flash, context, test)
+            figures[job, "shared", work.shared] = row["speed_tg"]
         if work.streams:
             context = work.streams * (work.context + work.decode)
             test = ["-npp", work.context, "-npl", work.streams, "-ntg", work.decode]
-            figures[job, "batch", work.context] = self._batch(common, flash, context, test)
+            row = self._batch(common, flash, context, test)
+            figures[job, "batch", work.context] = row["speed_tg"]
+        if work.requests:
+            length = work.common + work.own
+            test = ["-npp", length, "-npl", work.requests, "-ntg", work.new]
+            context = length + work.requests * work.new
+            row = self._batch(common, flash, context, [*test, "-pps"])  # even what is our own
+            figures[job, "alike", work.common] = work.requests * work.new / row["t"]
+            row = self._batch(common, flash, work.requests * (length + work.new), test)
+            figures[job, "unlike", length] = work.requests * work.new / row["t"]
         return figures
 
     def _bench(self, common, flash, test):
@@ -182,7 +209,7 @@ class LlamaCpp(Engine):
     def _batch(self, common, flash, context, test):
         command = [self.programs / "llama-batched-bench", *common, "-c", context + 64, *test]
         command += ["-fa", "on" if flash else "off", "--output-format", "jsonl"]
-        return json_lines(run(command))[-1]["speed_tg"]
+        return json_lines(run(command))[-1]
 
 
 class LlamaCppF16(LlamaCpp):

@@ -154,6 +154,8 @@ class Vllm(Engine):
             self._ask(1, 64, 8)
             if work.streams:
                 self._ask(work.streams, work.context, 8)
+            if work.requests:
+                self._ask(work.requests, work.own, 8)
         figures = {}
         for count in work.prompts:
             figures[job, "prompt", count] = count / self._ask(1, count, 1)["prompt_seconds"]
@@ -161,6 +163,13 @@ class Vllm(Engine):
             answer = self._ask(work.streams, work.context, work.decode + 1)
             rate = answer["decode_tokens"] / answer["decode_seconds"]
             figures[job, "batch", work.context] = rate
+        if work.requests:
+            length = work.common + work.own
+            for metric, shared in ("alike", work.common), ("unlike", 0):
+                answer = self._ask(work.requests, length, work.new, shared)
+                seconds = answer["prompt_seconds"] + answer["decode_seconds"]
+                column = shared or length
+                figures[job, metric, column] = work.requests * work.new / seconds
         return figures
 
     def close(self):
@@ -169,12 +178,15 @@ class Vllm(Engine):
             self.worker.close()
             self.worker = None
 
-    def _ask(self, sequences, count, new_tokens):
+    def _ask(self, sequences, count, new_tokens, shared=0):
         prompts = []
+        self.asked += 1
+        common = [(number * 37 + self.asked * 7919) % 40000 + 100 for number in range(shared)]
         for _ in range(sequences):
             self.asked += 1
             salt = self.asked * 7919
-            prompts.append([(number * 37 + salt) % 40000 + 100 for number in range(count)])
+            own = [(number * 37 + salt) % 40000 + 100 for number in range(shared, count)]
+            prompts.append(common + own)
         return self.worker.ask(prompts, new_tokens)
 
 

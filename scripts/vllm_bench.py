@@ -29,7 +29,7 @@ def open_engine(folder):
         max_model_len=MOST_TOKENS,
         max_num_batched_tokens=MOST_TOKENS,
         max_num_seqs=64,
-        enable_prefix_caching=False,
+        enable_prefix_caching=True,
     )
     return model.llm_engine
 
