@@ -16,6 +16,7 @@
 #include "tools/exit_status.h"
 #include "tools/failure_report.h"
 #include "tools/inspect_command.h"
+#include "tools/plan_command.h"
 #include "tools/printable_text.h"
 #include "tools/run_command.h"
 #include "tools/standard_output.h"
@@ -29,8 +30,9 @@ struct Subcommand {
   int (*run)(std::span<const char* const> arguments);
 };
 
-constexpr std::array<Subcommand, 4> kSubcommands = {{
+constexpr std::array<Subcommand, 5> kSubcommands = {{
     {"run", "answer a prompt or chat, and tell what the KV cache cost", RunCommand},
+    {"plan", "tell what fits a memory, without loading weights", PlanCommand},
     {"eval", "measure what page formats lose on a model", EvalCommand},
     {"bench", "measure kernels and models beside the machine's own speed", BenchCommand},
     {"inspect", "show what is in a GGUF file and whether it will run", InspectCommand},

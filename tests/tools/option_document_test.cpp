@@ -16,6 +16,7 @@
 #include "tools/eval_options.h"
 #include "tools/flag_values.h"
 #include "tools/inspect_options.h"
+#include "tools/plan_options.h"
 #include "tools/run_options.h"
 
 namespace swiftkv {
@@ -75,6 +76,7 @@ class DocumentVisitor {
 TEST(OptionDocumentTest, ListsEveryOptionAsTheProgramHasIt) {
   DocumentVisitor visitor;
   visitor.Command<RunOptions>("run");
+  visitor.Command<PlanOptions>("plan");
   visitor.Command<EvalOptions>("eval");
   visitor.Command<InspectOptions>("inspect");
   visitor.Command<BenchAttentionOptions>("bench attention");
