@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -12,6 +13,7 @@
 #include "base/status_macros.h"
 #include "cache/cache_geometry.h"
 #include "cache/format_plan.h"
+#include "cache/prefix_node.h"
 #include "cache/sequence_set.h"
 
 namespace swiftkv {
@@ -210,14 +212,14 @@ std::uint64_t KvPlan::BoundFor(const PlannedRequest& request, std::int64_t count
   }
   std::map<std::uint64_t, std::uint64_t> frames_by_size;
   std::uint64_t bytes = 0;
-  std::uint64_t heap = Unsigned(count) * sizeof(Sequence);
+  std::uint64_t heap = std::bit_ceil(Unsigned(count)) * sizeof(Sequence);  // doubles as it grows
   for (const Group& group : groups_) {
     const std::int64_t tokens = TokensIn(group, request.tokens, request.removed);
     const Frames all = AllFrames(group, request, count);
     frames_by_size[group.open_bytes] += Unsigned(all.open);
     frames_by_size[group.sealed_bytes] += Unsigned(all.sealed);
     bytes += StepBytes(group, tokens);
-    // Tables double when they grow.
+    // Tables double too.
     const std::int64_t blocks = MostFrames(group, tokens).all();
     heap += Unsigned(count) *
             (sizeof(PageTable) + 2 * PageTable::RoomBytes(static_cast<std::size_t>(blocks)));
@@ -226,6 +228,8 @@ std::uint64_t KvPlan::BoundFor(const PlannedRequest& request, std::int64_t count
       heap += Unsigned(count * blocks) * kPageTokens * sizeof(std::uint32_t);
     }
   }
+  // Every block may have a name under which others find it.
+  heap += Unsigned(count * BlocksFor(request.tokens)) * (sizeof(PrefixNode) + sizeof(NodeId));
   for (const auto& [size, frames] : frames_by_size) bytes += ClassBytes(frames, size);
   return bytes + OsPages(heap) * OsPageBytes();
 }

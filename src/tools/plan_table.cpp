@@ -21,6 +21,10 @@ namespace {
 
 constexpr const char* kPlainFormat = "f16";
 
+std::uint64_t LeftOver(std::uint64_t from, std::uint64_t what) {
+  return from - std::min(from, what);
+}
+
 Result<PlanModel> LoadModel(const PlanOptions& options) {
   if (!options.config.empty()) return ReadPlanConfig(options.config, options.weights_type);
   if (options.preset.empty()) {
@@ -50,7 +54,7 @@ Result<std::vector<BenchFormat>> Formats(const PlanOptions& options) {
   return formats;
 }
 
-Status DivideMemory(const PlanOptions& options, PlanTable* table) {
+Status Divide(const PlanOptions& options, PlanTable* table) {
   const ModelMemory model = {.mapped_weights_bytes = table->model.weights_bytes,
                              .activation_bytes = table->activation_bytes};
   const std::uint64_t taken = model.mapped_weights_bytes + model.activation_bytes;
@@ -58,11 +62,22 @@ Status DivideMemory(const PlanOptions& options, PlanTable* table) {
   if (options.memory.automatic) {
     SKV_ASSIGN_OR_RETURN(table->memory_bytes, AvailableBytes());
   }
-  const std::uint64_t left = table->memory_bytes - std::min(taken, table->memory_bytes);
-  table->kv_memory_bytes =
-      options.memory.automatic ? AutomaticKvBytes(table->memory_bytes, model) : left;
-  table->headroom_bytes = left - table->kv_memory_bytes;
+  table->kv_memory_bytes = LeftOver(table->memory_bytes, taken);
+  if (!options.memory.automatic) return Status::Ok();
+  const AutomaticKvMemory automatic = DivideMemory(table->memory_bytes, model);
+  table->headroom_bytes = std::min(automatic.headroom_bytes, table->kv_memory_bytes);
+  table->kv_memory_bytes = automatic.bytes;
   return Status::Ok();
+}
+
+// Keys in formats with scales are rounded by guides, which lie beside the cache.
+std::uint64_t GuideBytes(const PageFormat& format, const std::vector<PlanLayer>& layers) {
+  if (!format.key->info().has_scales) return 0;
+  std::vector<LayerShape> shapes;
+  for (const PlanLayer& layer : layers) {
+    shapes.push_back({.kv_heads = layer.kv_heads, .head_dim = layer.key_dim});
+  }
+  return KeyGuideBytes(shapes);
 }
 
 // The rate falls with the requests that have no room: they wait.
@@ -103,14 +118,17 @@ Result<PlanRow> MakeRow(const PlanOptions& options, const PlanTable& table,
   if (unshared.ok()) row.unshared_bytes = unshared->RequestBytes(request);
   row.windowless_bytes = plan.ReservedBytes(table.context);
   row.batch_bytes = plan.BoundFor(request, options.batch);
-  row.needed_bytes = row.batch_bytes + table.model.weights_bytes + table.activation_bytes;
+  row.guide_bytes = GuideBytes(format.format, layers.stored);
+  row.needed_bytes = row.batch_bytes + row.guide_bytes + table.model.weights_bytes +
+                     table.activation_bytes + table.headroom_bytes;
+  const std::uint64_t left = LeftOver(table.kv_memory_bytes, row.guide_bytes);
   PlannedRequest longest = request;
   longest.tokens = std::max(table.model.context, table.context);
-  row.max_context = plan.TokensWithin(longest, options.batch, table.kv_memory_bytes);
-  row.max_concurrent = plan.RequestsWithin(alone, table.kv_memory_bytes);
-  row.max_concurrent_shared = plan.RequestsWithin(request, table.kv_memory_bytes);
+  row.max_context = plan.TokensWithin(longest, options.batch, left);
+  row.max_concurrent = plan.RequestsWithin(alone, left);
+  row.max_concurrent_shared = plan.RequestsWithin(request, left);
   row.max_concurrent_contiguous = static_cast<std::int64_t>(
-      table.kv_memory_bytes / std::max<std::uint64_t>(1, plan.ReservedBytes(table.reserve)));
+      left / std::max<std::uint64_t>(1, plan.ReservedBytes(table.reserve)));
   row.batch_fits = row.max_concurrent_shared >= options.batch;
   row.cost_per_million = Cost(options, row);
   return row;
@@ -131,7 +149,7 @@ Result<PlanTable> MakePlanTable(const PlanOptions& options) {
   table.reserve =
       options.reserve > 0 ? options.reserve : std::max(table.model.context, table.context);
   table.activation_bytes = EstimateActivationBytes(table.model);
-  SKV_RETURN_IF_ERROR(DivideMemory(options, &table));
+  SKV_RETURN_IF_ERROR(Divide(options, &table));
   LayerLists layers;
   for (const PlannedLayer& layer : table.model.layers) {
     layers.stored.push_back(layer.stored);

@@ -27,7 +27,8 @@ struct PlanRow {
   std::optional<std::uint64_t> unshared_bytes;
   std::uint64_t windowless_bytes = 0;  // if every layer kept every token
   std::uint64_t batch_bytes = 0;       // the bound that the batch needs, prefix once
-  std::uint64_t needed_bytes = 0;      // that, weights and activations
+  std::uint64_t guide_bytes = 0;       // beside the cache, of formats with scales
+  std::uint64_t needed_bytes = 0;      // both, weights, activations and headroom
   std::int64_t max_context = 0;        // of each request of the batch
   std::int64_t max_concurrent = 0;
   std::int64_t max_concurrent_contiguous = 0;

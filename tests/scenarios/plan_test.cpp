@@ -45,9 +45,8 @@ class PlanTest : public RunScenario {
     std::string prompt;
     while (prompt.size() < letters) prompt += "A page holds sixteen tokens. ";
     const ProcessOutcome outcome =
-        Run({"-m",  path,          "-p",           prompt,     "--raw", "--temp",  "0",
-             "-n",  "9",           "--ignore-eos", "--kv",     format,  "--force", "--chunk",
-             "512", "--kv-memory", "128MiB",       "--linear", linear,  "--json"});
+        Run({"-m", path, "-p", prompt, "--raw", "--temp", "0", "-n", "9", "--ignore-eos", "--kv",
+             format, "--force", "--chunk", "512", "--kv-memory", "128MiB", "--json"});
     EXPECT_EQ(outcome.exit_status, 0) << outcome.error;
     return json::parse(outcome.output, nullptr, /*allow_exceptions=*/false);
   }
