@@ -24,12 +24,23 @@ namespace swiftkv {
 class StreamBuffer;
 class EngineInbox;
 
+// Slots of the cache that a request must have before it is given a place. A request with reserved
+// slots is never preempted, whatever comes: in return others wait for longer, it shares no blocks
+// and has one choice.
+enum class SlotReservation : std::uint8_t {
+  kNone,        // none but those that it fills as it goes
+  kContext,     // for a whole context
+  kPowerOfTwo,  // for its prompt and max_tokens, rounded up to a power of two
+  kExact,       // for its prompt and max_tokens
+};
+
 // How many requests an engine works on.
 struct EngineLimits {
   int max_sequences = 64;  // choices that are computed together
   int max_queue = 256;     // requests that wait for their first place
   // The worst grade that any request may have. None: that of the engine's own format.
   std::optional<Quality> ceiling = {};
+  SlotReservation reservation = SlotReservation::kNone;  // without max_tokens: a whole context
 };
 
 struct EngineOptions {
@@ -118,8 +129,8 @@ class Engine {
   // Queues a request. Errors, all at once: InvalidArgument for a prompt that is empty, beyond the
   // context or has a token outside the vocabulary, bad sampling options, more choices than the
   // engine computes together, a format or quality beyond the ceiling; ResourceExhausted for a
-  // prompt that the cache's memory can never hold, and where the queue is full; Cancelled after
-  // Drain or Shutdown.
+  // prompt or a reservation that the cache's memory can never hold, and where the queue is full;
+  // Cancelled after Drain or Shutdown.
   Result<TokenStream> Submit(EngineRequest request);
 
   // As TokenStream::Cancel; an unknown id is ignored.

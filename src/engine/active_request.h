@@ -52,6 +52,7 @@ struct ActiveRequest {
   KvFormat format;
   Quality allowed = Quality::kExact;
   KvFootprint footprint;
+  std::int64_t reserved_tokens = 0;  // slots that a place comes with; 0: no reservation
   std::shared_ptr<StreamBuffer> stream;
   std::vector<ActiveChoice> choices;
 

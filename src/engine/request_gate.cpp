@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "base/byte_size.h"
@@ -71,7 +73,9 @@ Status RequestGate::CheckPrompt(const EngineRequest& request) const {
 
 Status RequestGate::CheckNumbers(const EngineRequest& request) const {
   constexpr int kAny = 1 << 30;
-  SKV_RETURN_IF_ERROR(CheckRange("choices", request.choices, 1, limits_.max_sequences));
+  const bool reserves = limits_.reservation != SlotReservation::kNone;
+  const int most_choices = reserves ? 1 : limits_.max_sequences;
+  SKV_RETURN_IF_ERROR(CheckRange("choices", request.choices, 1, most_choices));
   SKV_RETURN_IF_ERROR(CheckRange("max_tokens", request.max_tokens, -1, kAny));
   SKV_RETURN_IF_ERROR(CheckRange("logprobs", request.logprobs, -1, kMostLogprobs));
   return CheckRange("buffered_events", request.buffered_events, 0, kAny);
@@ -102,12 +106,33 @@ Status RequestGate::ChooseFormat(ActiveRequest* request) const {
   return Status::Ok();
 }
 
+void RequestGate::Reserve(ActiveRequest* request) const {
+  if (limits_.reservation == SlotReservation::kNone) return;
+  request->asked.share_prefix = false;
+  const auto prompt = static_cast<std::int64_t>(request->prompt_tokens());
+  const int reply = request->asked.max_tokens;
+  const bool bounded = limits_.reservation != SlotReservation::kContext && reply >= 0;
+  std::int64_t slots = bounded ? prompt + std::max(reply, 1) : context_;
+  if (limits_.reservation == SlotReservation::kPowerOfTwo) {
+    slots = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(slots)));
+  }
+  request->reserved_tokens = std::min<std::int64_t>(slots, context_);
+}
+
 // Counts pages alone: a prompt that passes may still lack room for metadata, which shows once it is
 // alone in the cache.
 Status RequestGate::CheckFits(const ActiveRequest& request) const {
-  const auto tokens = static_cast<std::int64_t>(request.prompt_tokens()) + 1;
+  const auto least = static_cast<std::int64_t>(request.prompt_tokens()) + 1;
+  const std::int64_t tokens = std::max(least, request.reserved_tokens);
   const std::uint64_t needed = request.footprint.PageBytes(tokens);
   if (needed <= limit_bytes_) return Status::Ok();
+  if (tokens > least) {
+    return Status::ResourceExhausted(fmt::format(
+        "{} slots are reserved for the request, which need {} of KV memory in {}; the limit is {}, "
+        "room for about {} tokens",
+        tokens, FormatByteSize(needed), NameOf(request.format), FormatByteSize(limit_bytes_),
+        request.footprint.TokensWithin(limit_bytes_)));
+  }
   return Status::ResourceExhausted(fmt::format(
       "the prompt and one token of the reply, {} tokens, need {} of KV memory in {}; the "
       "limit is {}, room for about {} tokens",
@@ -138,6 +163,7 @@ Result<std::unique_ptr<ActiveRequest>> RequestGate::Check(EngineRequest asked) c
   SKV_RETURN_IF_ERROR(CheckNumbers(asked));
   request->asked = std::move(asked);
   SKV_RETURN_IF_ERROR(ChooseFormat(request.get()));
+  Reserve(request.get());
   SKV_RETURN_IF_ERROR(CheckFits(*request));
   SKV_RETURN_IF_ERROR(MakeChoices(request.get()));
   request->usage.prompt_tokens = static_cast<std::int64_t>(request->prompt_tokens());

@@ -38,6 +38,7 @@ class RequestGate {
   Status CheckPrompt(const EngineRequest& request) const;
   Status CheckNumbers(const EngineRequest& request) const;
   Status ChooseFormat(ActiveRequest* request) const;
+  void Reserve(ActiveRequest* request) const;
   Status CheckFits(const ActiveRequest& request) const;
   Status MakeChoices(ActiveRequest* request) const;
 

@@ -58,9 +58,12 @@ Candidate Roster::Describe(const ActiveRequest& request, const ActiveChoice& cho
   candidate.computed = static_cast<std::int64_t>(choice.computed);
   candidate.recompute_tokens = static_cast<std::int64_t>(choice.computed - choice.adopted);
   candidate.last_step = choice.last_step;
+  candidate.reserved = request.reserved_tokens > 0;
   const KvFootprint& footprint = request.footprint;
-  const std::uint64_t grown = footprint.PageBytes(candidate.tokens + GrowthOf(request, choice));
+  const std::uint64_t grown = footprint.PageBytes(
+      candidate.reserved ? request.reserved_tokens : candidate.tokens + GrowthOf(request, choice));
   candidate.held_bytes = candidate.computed > 0 ? footprint.PageBytes(candidate.computed) : 0;
+  if (candidate.reserved && candidate.running) candidate.held_bytes = grown;
   candidate.bytes_to_come = grown - candidate.held_bytes;
   // Each further choice copies the block that the prompt ends in, and grows by itself.
   const std::int64_t whole_blocks = candidate.tokens / kPageTokens * kPageTokens;
@@ -107,6 +110,12 @@ Status Roster::Place(std::size_t index) {
   ActiveChoice& choice = *seat.choice;
   SKV_CHECK(choice.phase == ChoicePhase::kWaiting);
   SKV_ASSIGN_OR_RETURN(choice.sequence, cache_->CreateSequence(seat.request->format));
+  const Status reserved =
+      cache_->Reserve(*choice.sequence, static_cast<int>(seat.request->reserved_tokens));
+  if (!reserved.ok()) {
+    GiveBack(&choice);
+    return reserved;
+  }
   choice.phase = ChoicePhase::kRunning;
   choice.was_preempted = false;
   choice.computed = 0;

@@ -46,7 +46,8 @@ class Roster {
   // What the cache can still give.
   std::uint64_t AvailableBytes() const;
 
-  // Gives a waiting candidate a sequence. Errors: ResourceExhausted.
+  // Gives a waiting candidate a sequence, with the slots that are reserved for it. Errors:
+  // ResourceExhausted.
   Status Place(std::size_t index);
   // Takes a running candidate's sequence: it waits again, with all its tokens.
   void Preempt(std::size_t index);

@@ -30,7 +30,7 @@ std::optional<std::size_t> CheapestOf(std::span<const Candidate> candidates,
                                       const Eligible& eligible) {
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    if (!candidates[i].running || !eligible(candidates[i])) continue;
+    if (!candidates[i].running || candidates[i].reserved || !eligible(candidates[i])) continue;
     if (!best || IsCheaper(candidates[i], candidates[*best])) best = i;
   }
   return best;
@@ -58,7 +58,7 @@ Admission JudgeAdmission(std::span<const Candidate> candidates, std::size_t wait
   if (next.paused || next.follows) return {AdmissionVerdict::kPassOver};
   if (next.barred) return {AdmissionVerdict::kStop};
   const auto gives_way = [&next](const Candidate& other) {
-    return other.paused || other.priority < next.priority;
+    return !other.reserved && (other.paused || other.priority < next.priority);
   };
   int places = next.places;
   std::uint64_t bytes = next.bytes_to_come;

@@ -7,7 +7,8 @@
 // - within a priority nobody overtakes for a place, but those who wait for blocks that somebody
 // ahead
 //   computes are passed over meanwhile;
-// - who goes first never loses its place to others, unless its reader has stopped reading;
+// - who goes first never loses its place to others, unless its reader has stopped reading, and who
+//   has reserved slots never at all;
 // - whoever lost a place comes back only after another choice has ended, or alone, so that it is
 // preempted
 //   at most once for each choice that ends before it.
@@ -27,10 +28,11 @@ struct Candidate {
   std::uint64_t arrival = 0;  // of the request
   int index = 0;              // of the choice
 
-  bool running = false;  // has a place; else waits for one
-  bool paused = false;   // its reader is behind: computes nothing, and anybody may take its place
-  bool follows = false;  // waits for blocks that one ahead is computing
-  bool barred = false;   // preempted, and nobody has ended since
+  bool running = false;   // has a place; else waits for one
+  bool paused = false;    // its reader is behind: computes nothing, and anybody may take its place
+  bool follows = false;   // waits for blocks that one ahead is computing
+  bool barred = false;    // preempted, and nobody has ended since
+  bool reserved = false;  // its place comes with all slots that it will need, and stays its own
 
   int places = 1;                     // that it takes: more where choices are yet to fork off it
   std::int64_t tokens = 0;            // known so far

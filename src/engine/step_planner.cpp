@@ -66,14 +66,15 @@ void StepPlanner::EndForMemory(const Seat& seat) {
     roster_->EndChoice(seat);
     return;
   }
-  const KvBalance balance = cache_->Balance();
+  const bool reserves = request.reserved_tokens > 0;
+  const std::int64_t tokens =
+      reserves ? request.reserved_tokens : static_cast<std::int64_t>(request.prompt_tokens());
   roster_->Fail(&request, Status::ResourceExhausted(fmt::format(
-                              "the prompt's {} tokens do not fit into the KV memory, even alone; "
+                              "the {} {} do not fit into the KV memory, even alone; "
                               "they need {} and what describes them, the limit is {}",
-                              request.prompt_tokens(),
-                              FormatByteSize(request.footprint.PageBytes(
-                                  static_cast<std::int64_t>(request.prompt_tokens()))),
-                              FormatByteSize(balance.limit_bytes))));
+                              tokens, reserves ? "reserved slots" : "tokens of the prompt",
+                              FormatByteSize(request.footprint.PageBytes(tokens)),
+                              FormatByteSize(cache_->Balance().limit_bytes))));
 }
 
 int StepPlanner::Reserve(std::size_t index, int rows) {

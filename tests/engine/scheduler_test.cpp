@@ -161,5 +161,17 @@ TEST(SchedulerTest, VictimsGoAfterTheNeedyOneAndCostLeast) {
   EXPECT_EQ(ChooseVictim(candidates, 3), 0U) << "whose reader is behind gives way to all";
 }
 
+TEST(SchedulerTest, WhoHasReservedSlotsGivesWayToNobody) {
+  std::vector<Candidate> candidates = {Running(1, 5), Running(2, 50), Waiting(3)};
+  candidates[0].paused = true;
+  for (Candidate& candidate : candidates) candidate.reserved = true;
+  EXPECT_EQ(ChooseVictim(candidates, 1), std::nullopt);
+  candidates[2].priority = 1;
+  const Room full = {.places = 2, .available_bytes = 1000};
+  EXPECT_EQ(JudgeAdmission(candidates, 2, full).verdict, AdmissionVerdict::kStop);
+  candidates[1].reserved = false;
+  EXPECT_EQ(JudgeAdmission(candidates, 2, full).victim, 1U);
+}
+
 }  // namespace
 }  // namespace swiftkv
