@@ -7,22 +7,33 @@
 
 #include "base/status_macros.h"
 #include "engine/executor.h"
-#include "engine/kv_memory.h"
 #include "model/query_moments.h"
 #include "swiftkv/kv_cache.h"
 
 namespace swiftkv {
 namespace {
 
-Result<std::unique_ptr<KvCache>> MakeCache(const LanguageModel& model, int tokens) {
-  constexpr std::uint64_t kMetadataBytes = 64ULL << 20;
+constexpr int kLeastTokens = 16;
+// Arrays and page tables of a cache of some hundred tokens; what is not needed is not mapped.
+constexpr std::uint64_t kMetadataBytes = 256ULL << 10;
+
+// Of one token in f16, without regard to windows: a step's rows are stored before the oldest go.
+std::uint64_t TokenBytes(const LanguageModel& model) {
+  std::uint64_t bytes = 0;
+  for (const LayerShape& layer : model.layer_shapes()) {
+    bytes +=
+        static_cast<std::uint64_t>(layer.kv_heads * layer.head_dim) * 2 * sizeof(std::uint16_t);
+  }
+  return bytes;
+}
+
+Result<std::unique_ptr<KvCache>> MakeCache(const LanguageModel& model, int tokens,
+                                           std::uint64_t kv_bytes) {
   KvCacheOptions options;
   options.layers = model.layer_shapes();
-  SKV_ASSIGN_OR_RETURN(const KvFootprint footprint,
-                       KvFootprint::Make(options.layers, options.key_format, options.value_format));
-  // Without regard to windows: a step's rows are stored before the oldest ones go.
-  options.memory_bytes =
-      footprint.TokenBytes() * static_cast<std::uint64_t>(tokens + kPageTokens) + kMetadataBytes;
+  const std::uint64_t needed =
+      TokenBytes(model) * static_cast<std::uint64_t>(tokens + kPageTokens) + kMetadataBytes;
+  options.memory_bytes = std::min(kv_bytes, needed);
   return KvCache::Create(options);
 }
 
@@ -49,15 +60,25 @@ Status Compute(LanguageModel* model, KvCache* cache, std::span<const TokenId> to
 
 }  // namespace
 
+int GuideTokensWithin(const LanguageModel& model, std::uint64_t kv_bytes) {
+  const std::uint64_t for_pages = kv_bytes - std::min(kv_bytes, kMetadataBytes);
+  const std::uint64_t blocks = for_pages / (TokenBytes(model) * kPageTokens);
+  const auto most = static_cast<std::uint64_t>(std::min(kGuideTokens, model.context()));
+  return static_cast<int>(std::min(blocks * kPageTokens, most));
+}
+
 Result<std::shared_ptr<const KeyGuides>> MeasureKeyGuides(LanguageModel* model,
                                                           std::span<const TokenId> tokens,
+                                                          std::uint64_t kv_bytes,
                                                           const std::atomic<bool>* cancel) {
-  const auto most = static_cast<std::size_t>(std::min(kGuideTokens, model->context()));
-  tokens = tokens.first(std::min(tokens.size(), most));
-  if (tokens.empty())
+  if (tokens.empty()) {
     return Status::InvalidArgument("guides need a text of 1 token or more, got 0");
+  }
+  const int most = GuideTokensWithin(*model, kv_bytes);
+  if (most < std::min(kLeastTokens, model->context())) return std::shared_ptr<const KeyGuides>();
+  tokens = tokens.first(std::min(tokens.size(), static_cast<std::size_t>(most)));
   SKV_ASSIGN_OR_RETURN(const std::unique_ptr<KvCache> cache,
-                       MakeCache(*model, static_cast<int>(tokens.size())));
+                       MakeCache(*model, static_cast<int>(tokens.size()), kv_bytes));
   QueryMoments moments(model->spec());
   model->set_query_moments(&moments);
   const Status computed = Compute(model, cache.get(), tokens, cancel);

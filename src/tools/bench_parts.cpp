@@ -62,8 +62,9 @@ Status OpenBenchCache(const MemoryLimit& memory, BenchParts* parts) {
                   [](const BenchFormat& format) { return format.format.key->info().has_scales; });
   if (guided) {
     SKV_ASSIGN_OR_RETURN(const auto vocabulary, Vocabulary::Load(parts->path));
-    SKV_ASSIGN_OR_RETURN(cache.key_guides,
-                         ProcessKeyGuideStore().Guides(parts->model.get(), *vocabulary, nullptr));
+    SKV_ASSIGN_OR_RETURN(const std::uint64_t bound, ResolveKvBytes(memory, parts->model->memory()));
+    SKV_ASSIGN_OR_RETURN(cache.key_guides, ProcessKeyGuideStore().Guides(
+                                               parts->model.get(), *vocabulary, bound, nullptr));
   }
   SKV_ASSIGN_OR_RETURN(cache.memory_bytes, ResolveKvBytes(memory, parts->model->memory()));
   SKV_ASSIGN_OR_RETURN(parts->cache, KvCache::Create(cache));

@@ -60,6 +60,7 @@ Result<int> Run(const EvalOptions& options) {
     SKV_ASSIGN_OR_RETURN(task.formats, ServedFormats(task.model, task.formats));
   }
   task.weights = WantedWeights(options);
+  task.memory = options.memory;
   task.temporary_folder = TemporaryFolder(ProcessEnvironment());
   std::string text(CalibrationText());
   EvalReport report;

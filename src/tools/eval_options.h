@@ -24,6 +24,7 @@ struct EvalOptions {
   NameList formats{{"all"}};
   std::optional<std::string> text_file;  // none: the calibration text
   std::string weights;                   // "f16", "asis", or empty: what fits
+  MemoryLimit memory;                    // hard bound on the cache that holds what is measured
   ModelOptions model;
   OutputOptions output;
 };
@@ -49,6 +50,10 @@ void VisitOptions(Visitor&& visit, EvalOptions& options) {
   visit(OptionField{"-c,--context", "context", "TOKENS",
                     "Tokens of a window; 0: 2048, or the model's maximum where that is less"},
         options.model.context);
+  visit(OptionField{"--kv-memory", "kv_memory", "SIZE",
+                    "Hard bound on the memory of all caches together; formats that do not fit side "
+                    "by side are measured in turn; auto: what the machine or cgroup leaves"},
+        options.memory);
   visit.Group("Model");
   VisitModelPath(visit, options.model);
   VisitComputing(visit, options.model);

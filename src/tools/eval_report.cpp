@@ -46,6 +46,8 @@ std::string EvalJson(const EvalReport& report) {
       {"context", measurement.report.context},
       {"chunk", measurement.report.chunk},
       {"windows", measurement.report.windows},
+      {"passes", measurement.report.passes},
+      {"kv_peak_bytes", measurement.report.kv_peak_bytes},
       {"noise_floor", NoiseFloorOf(measurement.report)},
       {"rows", rows}};
   return JsonLine(object);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <optional>
@@ -92,7 +93,8 @@ std::string KeyGuideStore::PathOf(const std::string& fingerprint) const {
 }
 
 Result<std::shared_ptr<const KeyGuides>> KeyGuideStore::Guides(
-    LanguageModel* model, const Vocabulary& vocabulary, const std::atomic<bool>* cancel) const {
+    LanguageModel* model, const Vocabulary& vocabulary, std::uint64_t kv_bytes,
+    const std::atomic<bool>* cancel) const {
   const std::string header = HeaderOf(model->fingerprint());
   const std::string path = PathOf(model->fingerprint());
   if (!folder_.empty()) {
@@ -102,18 +104,20 @@ Result<std::shared_ptr<const KeyGuides>> KeyGuideStore::Guides(
       return std::shared_ptr<const KeyGuides>(std::make_shared<KeyGuides>(std::move(*kept)));
   }
   SKV_ASSIGN_OR_RETURN(std::shared_ptr<const KeyGuides> guides,
-                       GuidesFromCalibrationText(model, vocabulary, cancel));
-  if (folder_.empty()) return guides;
+                       GuidesFromCalibrationText(model, vocabulary, kv_bytes, cancel));
+  const int wanted = std::min(kGuideTokens, model->context());
+  if (folder_.empty() || GuideTokensWithin(*model, kv_bytes) < wanted) return guides;
   const Status written = ReplaceFile(path, Serialize(*guides, header));
   if (!written.ok()) spdlog::warn("the guides of keys {}", written.message());
   return guides;
 }
 
 Result<std::shared_ptr<const KeyGuides>> GuidesFromCalibrationText(
-    LanguageModel* model, const Vocabulary& vocabulary, const std::atomic<bool>* cancel) {
+    LanguageModel* model, const Vocabulary& vocabulary, std::uint64_t kv_bytes,
+    const std::atomic<bool>* cancel) {
   SKV_ASSIGN_OR_RETURN(const std::vector<TokenId> tokens,
                        vocabulary.EncodePrompt(std::string(CalibrationText())));
-  return MeasureKeyGuides(model, tokens, cancel);
+  return MeasureKeyGuides(model, tokens, kv_bytes, cancel);
 }
 
 KeyGuideStore ProcessKeyGuideStore() {

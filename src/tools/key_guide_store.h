@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -19,10 +20,12 @@ class KeyGuideStore {
   explicit KeyGuideStore(std::string folder) : folder_(std::move(folder)) {}
 
   // Returns the guides, measured on the calibration text where no file holds whole ones for this
-  // model's shapes. A file that cannot be written is no error: they are measured again next time.
-  // Errors: those of MeasureKeyGuides.
+  // model's shapes; while measuring, a cache takes at most `kv_bytes`, and guides that this cuts
+  // short are not kept. A file that cannot be written is no error: they are measured again next
+  // time. Errors: those of MeasureKeyGuides.
   Result<std::shared_ptr<const KeyGuides>> Guides(LanguageModel* model,
                                                   const Vocabulary& vocabulary,
+                                                  std::uint64_t kv_bytes,
                                                   const std::atomic<bool>* cancel) const;
 
   std::string PathOf(const std::string& fingerprint) const;
@@ -34,6 +37,7 @@ class KeyGuideStore {
 // Measures on the calibration text, whatever is kept. Errors: those of MeasureKeyGuides.
 Result<std::shared_ptr<const KeyGuides>> GuidesFromCalibrationText(LanguageModel* model,
                                                                    const Vocabulary& vocabulary,
+                                                                   std::uint64_t kv_bytes,
                                                                    const std::atomic<bool>* cancel);
 
 // The store of this user: the folder `guides` in the set-up's cache (see CacheDirectory).

@@ -112,6 +112,7 @@ Result<Calibration> MeasureMissing(const KvChoiceTask& task, const std::string& 
   SKV_ASSIGN_OR_RETURN(const PageFormat baseline, FindPageFormat(kFallback));
   measurement_task.formats.insert(measurement_task.formats.begin(), baseline);
   measurement_task.temporary_folder = task.temporary_folder;
+  measurement_task.memory = task.cache.memory;
   // New rows must be comparable with those that are there.
   if (known) measurement_task.weights = known->weights;
   SKV_ASSIGN_OR_RETURN(const Measurement measurement, task.measure(measurement_task));

@@ -58,10 +58,14 @@ Result<ModelStack> LoadModelStack(const RunOptions& options, const ProgressCallb
   cache_options.key_format = format.key->info().name;
   cache_options.value_format = format.value->info().name;
   if (format.key->info().has_scales) {
-    SKV_ASSIGN_OR_RETURN(
-        cache_options.key_guides,
-        ProcessKeyGuideStore().Guides(stack.model.get(), *stack.vocabulary, InterruptFlag()));
-    stack.key_guide_bytes = KeyGuideBytes(cache_options.layers);
+    SKV_ASSIGN_OR_RETURN(const std::uint64_t bound,
+                         ResolveKvBytes(options.cache.memory, stack.model->memory()));
+    SKV_ASSIGN_OR_RETURN(cache_options.key_guides,
+                         ProcessKeyGuideStore().Guides(stack.model.get(), *stack.vocabulary, bound,
+                                                       InterruptFlag()));
+    if (cache_options.key_guides != nullptr) {
+      stack.key_guide_bytes = KeyGuideBytes(cache_options.layers);
+    }
   }
   SKV_ASSIGN_OR_RETURN(KvFootprint footprint,
                        KvFootprint::Make(cache_options.layers, cache_options.key_format,

@@ -11,6 +11,7 @@
 #include "base/byte_size.h"
 #include "base/process_memory.h"
 #include "base/status_macros.h"
+#include "engine/kv_memory.h"
 #include "model/architecture.h"
 #include "model/f16_weights.h"
 #include "model/fingerprint.h"
@@ -157,8 +158,9 @@ Result<Measurement> MeasureQuality(const MeasurementTask& task, const StageCallb
   quality.context = task.model.context > 0 ? task.model.context : kCalibrationContext;
   quality.chunk = task.model.max_batch_rows;
   quality.formats = task.formats;
-  SKV_ASSIGN_OR_RETURN(quality.key_guides,
-                       GuidesFromCalibrationText(model.get(), *vocabulary, cancel));
+  SKV_ASSIGN_OR_RETURN(quality.kv_bytes, ResolveKvBytes(task.memory, model->memory()));
+  SKV_ASSIGN_OR_RETURN(quality.key_guides, GuidesFromCalibrationText(model.get(), *vocabulary,
+                                                                     quality.kv_bytes, cancel));
   SKV_ASSIGN_OR_RETURN(measurement.report,
                        EvaluateQuality(model.get(), quality, at("measuring"), cancel));
   return measurement;

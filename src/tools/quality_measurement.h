@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/calibration.h"
+#include "engine/option_field.h"
 #include "engine/quality_evaluation.h"
 #include "model/language_model.h"
 #include "swiftkv/status.h"
@@ -23,6 +24,7 @@ struct MeasurementTask {
   std::vector<PageFormat> formats;
   std::optional<MeasuredWeights> weights;  // none: F16 where that fits
   std::string temporary_folder;            // for the F16 weights
+  MemoryLimit memory;                      // of the cache that holds what is measured
 };
 
 struct Measurement {

@@ -14,6 +14,8 @@
 namespace swiftkv {
 namespace {
 
+constexpr std::uint64_t kRoom = 64 << 20;  // more than 100 tokens need
+
 class KeyGuidesTest : public testing::Test {
  protected:
   void Open(const std::string& name, int threads, int max_batch_rows) {
@@ -28,7 +30,7 @@ class KeyGuidesTest : public testing::Test {
   }
 
   KeyGuides Measure() {
-    const auto guides = MeasureKeyGuides(model_.get(), tokens_, nullptr);
+    const auto guides = MeasureKeyGuides(model_.get(), tokens_, kRoom, nullptr);
     EXPECT_TRUE(guides.ok()) << guides.status().message();
     return guides.ok() ? **guides : KeyGuides{};
   }
@@ -55,6 +57,22 @@ TEST_F(KeyGuidesTest, EveryHeadOfEveryLayerHasAGuideThatSeesDirections) {
   }
 }
 
+TEST_F(KeyGuidesTest, ABoundOnTheCacheCutsTheTextAndATinyOneLeavesNoGuides) {
+  Open("llama_gqa3_d64", 2, 64);
+  std::uint64_t block = 0;
+  for (const LayerShape& layer : model_->layer_shapes()) {
+    block += static_cast<std::uint64_t>(16 * layer.kv_heads * layer.head_dim * 2 * 2);
+  }
+  EXPECT_EQ(GuideTokensWithin(*model_, kRoom), 256) << "the context";
+  const std::uint64_t bound = (256 << 10) + 3 * block;
+  EXPECT_EQ(GuideTokensWithin(*model_, bound), 48);
+  const auto cut = MeasureKeyGuides(model_.get(), tokens_, bound, nullptr).value();
+  const auto first = std::span(tokens_).first(48);
+  EXPECT_EQ((*cut)[0][0].spread,
+            (*MeasureKeyGuides(model_.get(), first, kRoom, nullptr).value())[0][0].spread);
+  EXPECT_EQ(MeasureKeyGuides(model_.get(), tokens_, 1000, nullptr).value(), nullptr);
+}
+
 TEST_F(KeyGuidesTest, ThreadsAndStepsHardlyMatter) {
   Open("llama_gqa3_d64", 1, 64);
   const KeyGuides one = Measure();
@@ -67,7 +85,7 @@ TEST_F(KeyGuidesTest, ThreadsAndStepsHardlyMatter) {
 
 TEST_F(KeyGuidesTest, NoTextIsRefused) {
   Open("llama_gqa3_d64", 2, 64);
-  EXPECT_EQ(MeasureKeyGuides(model_.get(), {}, nullptr).status().code(),
+  EXPECT_EQ(MeasureKeyGuides(model_.get(), {}, kRoom, nullptr).status().code(),
             StatusCode::kInvalidArgument);
 }
 

@@ -114,6 +114,32 @@ TEST_F(QualityEvaluationTest, LockstepGivesWhatRunningOneAfterTheOtherGives) {
   EXPECT_LT(report.rows[2].loss.mean_kld, report.rows[0].loss.mean_kld);
 }
 
+TEST_F(QualityEvaluationTest, ABoundMeasuresFormatsInTurnAndChangesNoFigure) {
+  const QualityTask task = Task({"fp8_e4m3", "f16", "int8", "int4", "f32"});
+  const QualityReport whole = Evaluate(task);
+  EXPECT_EQ(whole.passes, 1);
+  QualityTask bounded = task;
+  QualityReport report;  // within the smallest bound
+  for (bounded.kv_bytes = 4 << 20;; bounded.kv_bytes -= 128 << 10) {
+    const auto measured = EvaluateQuality(model_.get(), bounded, nullptr, nullptr);
+    if (!measured.ok()) break;
+    report = *measured;
+    ASSERT_LE(report.kv_peak_bytes, bounded.kv_bytes);
+  }
+  EXPECT_GT(report.passes, 1);
+  ASSERT_EQ(report.rows.size(), whole.rows.size());
+  for (std::size_t i = 0; i < whole.rows.size(); ++i) {
+    EXPECT_EQ(report.rows[i].format, whole.rows[i].format);
+    EXPECT_EQ(report.rows[i].loss.mean_kld, whole.rows[i].loss.mean_kld);
+    EXPECT_EQ(report.rows[i].loss.ppl, whole.rows[i].loss.ppl);
+    EXPECT_EQ(report.rows[i].bits_per_value, whole.rows[i].bits_per_value);
+  }
+  bounded.kv_bytes = 4096;
+  const Status refused = EvaluateQuality(model_.get(), bounded, nullptr, nullptr).status();
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(refused.message(), HasSubstr("than: 4.00 KiB"));
+}
+
 TEST_F(QualityEvaluationTest, TheExactFormatLosesNothing) {
   const QualityReport report = Evaluate(Task({"f32"}));
   EXPECT_EQ(report.rows[0].loss.mean_kld, 0.0);
