@@ -63,7 +63,7 @@ class ConfigReader {
   Result<PlanShape> ReadShape();
   // One window for each layer, 0 for none; empty where the shape says it all.
   Result<std::vector<int>> ReadWindows(const PlanShape& shape) const;
-  Result<WeightType> ReadWeightType() const;
+  Result<WeightType> ReadWeightType(const PlanShape& shape) const;
   std::string ModelType() const { return Word("model_type"); }
 
  private:
@@ -263,12 +263,21 @@ Result<std::vector<int>> ConfigReader::ReadWindows(const PlanShape& shape) const
   return windows;
 }
 
-Result<WeightType> ConfigReader::ReadWeightType() const {
+// Models in MXFP4 are published with their experts in it and the rest in bf16.
+WeightType ExpertsInMxfp4(const PlanShape& shape) {
+  constexpr double kExpertBits = 4.25;
+  constexpr double kOtherBits = 16;
+  const double part = static_cast<double>(CountExpertParameters(shape)) /
+                      static_cast<double>(CountParameters(shape));
+  return {"mxfp4", part > 0 ? part * kExpertBits + (1 - part) * kOtherBits : kExpertBits};
+}
+
+Result<WeightType> ConfigReader::ReadWeightType(const PlanShape& shape) const {
   if (const Json* const quantized = Value("quantization_config"); quantized != nullptr) {
     if (!quantized->is_object()) return Wrong("quantization_config", "an object", *quantized);
     const ConfigReader inner(path_, *quantized);
     if (inner.Word("quant_method") == "fp8") return ParseWeightType("fp8");
-    if (inner.Word("quant_method") == "mxfp4") return ParseWeightType("mxfp4");
+    if (inner.Word("quant_method") == "mxfp4") return ExpertsInMxfp4(shape);
     SKV_ASSIGN_OR_RETURN(const std::optional<int> bits, inner.Find("bits", 1, 32));
     if (bits) return ParseWeightType(std::to_string(*bits));
   }
@@ -302,7 +311,7 @@ Result<PlanModel> ParsePlanConfig(const std::string& path, const std::string& te
   SKV_ASSIGN_OR_RETURN(const PlanShape shape, reader.ReadShape());
   SKV_ASSIGN_OR_RETURN(const std::vector<int> windows, reader.ReadWindows(shape));
   SKV_ASSIGN_OR_RETURN(const WeightType type, weights_type.empty()
-                                                  ? ConfigReader(path, object).ReadWeightType()
+                                                  ? ConfigReader(path, object).ReadWeightType(shape)
                                                   : ParseWeightType(weights_type));
   PlanModel model = ModelOfShape(shape, windows, type);
   model.name = path;

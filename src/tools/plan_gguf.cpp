@@ -37,9 +37,15 @@ constexpr std::array<FamilyPattern, 3> kPatterns = {{
 }};
 
 // Keys of models that keep something else than K and V of every token in every layer.
-constexpr std::array<const char*, 5> kRefused = {"ssm.state_size", "attention.chunk_size",
-                                                 "attention.shared_kv_layers", "wkv.head_size",
-                                                 "attention.indexer.top_k"};
+constexpr std::array<const char*, 9> kRefused = {"ssm.state_size",
+                                                 "ssm.conv_kernel",
+                                                 "wkv.head_size",
+                                                 "kda.head_dim",
+                                                 "shortconv.l_cache",
+                                                 "full_attention_interval",
+                                                 "attention.shared_kv_layers",
+                                                 "attention.indexer.top_k",
+                                                 "attention.kv_lora_rank_swa"};
 
 // Reads the metadata of a family that the decoder does not know.
 class ForeignReader {
@@ -55,6 +61,7 @@ class ForeignReader {
   Result<std::vector<int>> PerLayer(const char* name, int least, int most, int absent) const;
   Status RefuseFeatures() const;
   Result<std::vector<int>> ReadWindows() const;
+  Result<PlanLayer> ReadRows(bool windowed, int head_dim) const;
   Status ReadHeads();
   Status ReadLatent(int rank);
 
@@ -120,26 +127,40 @@ Result<std::vector<int>> ForeignReader::ReadWindows() const {
   return windows;
 }
 
+// Rows of K and V in layers that see everything, or in those with a window.
+Result<PlanLayer> ForeignReader::ReadRows(bool windowed, int head_dim) const {
+  PlanLayer rows;
+  SKV_ASSIGN_OR_RETURN(rows.key_dim, Number("attention.key_length", 1, kMostHeadDim, head_dim));
+  SKV_ASSIGN_OR_RETURN(rows.value_dim,
+                       Number("attention.value_length", 1, kMostHeadDim, rows.key_dim));
+  if (!windowed) return rows;
+  SKV_ASSIGN_OR_RETURN(rows.key_dim,
+                       Number("attention.key_length_swa", 1, kMostHeadDim, rows.key_dim));
+  SKV_ASSIGN_OR_RETURN(rows.value_dim,
+                       Number("attention.value_length_swa", 1, kMostHeadDim, rows.value_dim));
+  return rows;
+}
+
 Status ForeignReader::ReadHeads() {
   SKV_ASSIGN_OR_RETURN(const auto heads, PerLayer("attention.head_count", 1, kMostHeads, 0));
   if (heads.front() == 0) {
     return file_.Damaged("the metadata lack the key '" + Key("attention.head_count") + "'");
   }
   SKV_ASSIGN_OR_RETURN(const auto kv_heads, PerLayer("attention.head_count_kv", 1, kMostHeads, 0));
-  SKV_ASSIGN_OR_RETURN(const int key_dim, Number("attention.key_length", 1, kMostHeadDim,
-                                                 std::max(1, model_.hidden / heads.front())));
-  SKV_ASSIGN_OR_RETURN(const int value_dim,
-                       Number("attention.value_length", 1, kMostHeadDim, key_dim));
   SKV_ASSIGN_OR_RETURN(const auto windows, ReadWindows());
   for (std::size_t i = 0; i < heads.size(); ++i) {
-    if (heads[i] > kMostWidth / std::max(key_dim, value_dim)) {
-      return file_.Damaged(fmt::format("{} heads of {} channels are more than any model has",
-                                       heads[i], std::max(key_dim, value_dim)));
+    SKV_ASSIGN_OR_RETURN(PlanLayer rows,
+                         ReadRows(windows[i] > 0, std::max(1, model_.hidden / heads[i])));
+    const int widest = std::max(rows.key_dim, rows.value_dim);
+    if (heads[i] > kMostWidth / widest) {
+      return file_.Damaged(
+          fmt::format("no model has so many heads of {} channels: {}", widest, heads[i]));
     }
-    const int kv = kv_heads[i] == 0 ? heads[i] : std::min(kv_heads[i], heads[i]);
-    model_.layers[i] = {.stored = {kv, key_dim, value_dim, windows[i]},
-                        .unshared = {heads[i], key_dim, value_dim, windows[i]},
-                        .query_heads = heads[i]};
+    rows.window = windows[i];
+    PlannedLayer& layer = model_.layers[i];
+    layer = {.stored = rows, .unshared = rows, .query_heads = heads[i]};
+    layer.stored.kv_heads = kv_heads[i] == 0 ? heads[i] : std::min(kv_heads[i], heads[i]);
+    layer.unshared.kv_heads = heads[i];
   }
   return Status::Ok();
 }

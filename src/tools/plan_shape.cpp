@@ -73,6 +73,12 @@ std::uint64_t CountParameters(const PlanShape& shape) {
   return count;
 }
 
+std::uint64_t CountExpertParameters(const PlanShape& shape) {
+  const PlanShape::Experts& experts = shape.experts;
+  const int layers = std::max(0, shape.layers - experts.dense_layers);
+  return 3 * Matrix(shape.hidden, experts.ffn) * Matrix(layers, experts.count);
+}
+
 PlanModel ModelOfShape(const PlanShape& shape, std::span<const int> windows,
                        const WeightType& weights) {
   PlanModel model;

@@ -80,6 +80,8 @@ std::vector<PlannedLayer> ExpandLayers(const PlanShape& shape, std::span<const i
 
 // Returns the elements of all matrices; norms and biases, below a thousandth, are left out.
 std::uint64_t CountParameters(const PlanShape& shape);
+// Returns how many of them are routed experts'.
+std::uint64_t CountExpertParameters(const PlanShape& shape);
 
 // Returns the model of a shape with weights of one type. Name and kind are the caller's.
 PlanModel ModelOfShape(const PlanShape& shape, std::span<const int> windows,

@@ -119,6 +119,15 @@ TEST(PlanConfigTest, TheDecoderOfAModelThatSeesIsFound) {
   EXPECT_EQ(model.weights_bytes, model.parameters / 2);
 }
 
+TEST(PlanConfigTest, ExpertsInMxfp4LeaveTheOtherWeightsAtSixteenBits) {
+  json config = Llama();
+  config.update({{"num_local_experts", 8}, {"quantization_config", {{"quant_method", "mxfp4"}}}});
+  const PlanModel model = Parse(config).value();
+  const double experts = 4.0 * 8 * 3 * 256 * 512;
+  const double others = static_cast<double>(model.parameters) - experts;
+  EXPECT_NEAR(static_cast<double>(model.weights_bytes), (experts * 4.25 + others * 16) / 8, 2);
+}
+
 TEST(PlanConfigTest, WhatIsNotPlannedForIsRefusedByItsKey) {
   const std::vector<std::pair<std::string, json>> cases = {
       {"mamba_d_state", 128},       {"index_topk", 2048}, {"attention_chunk_size", 8192},
