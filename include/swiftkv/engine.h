@@ -48,9 +48,9 @@ struct EngineOptions {
   int threads = 0;                    // that compute; 0: the cores that the process may use
   int context = 0;                    // tokens of a sequence at most; 0: the model's maximum
   int step_tokens = 0;                // of a step at most; 0: as many as keep a step short
-  KvFormat format;                    // of requests that do not say otherwise
+  KvFormat format = {};               // of requests that do not say otherwise
   std::uint64_t kv_memory_bytes = 0;  // hard bound on the cache; 0: what the machine leaves
-  EngineLimits limits;
+  EngineLimits limits = {};
 };
 
 // What the engine does at the end of its last step.

@@ -9,6 +9,7 @@
 
 #include "engine/option_field.h"
 #include "model/language_model.h"
+#include "swiftkv/engine.h"
 #include "swiftkv/page_layout.h"
 #include "swiftkv/quality.h"
 #include "swiftkv/status.h"
@@ -136,6 +137,15 @@ void VisitOptions(Visitor&& visit, GenerationOptions& options) {
   visit(OptionField{"-n,--max-tokens", "max_tokens", "N",
                     "Most tokens of a reply; -1: until it ends or the context is full", -1},
         options.max_tokens);
+}
+
+template <typename Visitor>
+void VisitOptions(Visitor&& visit, EngineLimits& options) {
+  visit(OptionField{"--max-seqs", "max_seqs", "N", "Replies that are computed together at most", 1,
+                    65536},
+        options.max_sequences);
+  visit(OptionField{"--queue", "queue", "N", "Requests that wait for a place at most", 1, 1 << 20},
+        options.max_queue);
 }
 
 // Reads a format as people write it: a named pair, or "key/value" of two single formats. Errors:

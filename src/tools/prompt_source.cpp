@@ -37,12 +37,7 @@ void DropLastLineBreak(std::string* text) {
 
 Result<std::string> ReadText(const PromptOptions& options) {
   if (options.text) return *options.text;
-  std::string text;
-  if (options.file && *options.file != "-") {
-    SKV_ASSIGN_OR_RETURN(text, ReadTextFile(*options.file));
-  } else {
-    SKV_ASSIGN_OR_RETURN(text, ReadDescriptor(STDIN_FILENO, "standard input"));
-  }
+  SKV_ASSIGN_OR_RETURN(std::string text, ReadPromptFile(options.file.value_or("-")));
   DropLastLineBreak(&text);
   return text;
 }
@@ -72,6 +67,10 @@ Result<std::string> ReadTextFile(const std::string& path) {
   return text;
 }
 
+Result<std::string> ReadPromptFile(const std::string& path) {
+  return path == "-" ? ReadDescriptor(STDIN_FILENO, "standard input") : ReadTextFile(path);
+}
+
 Status CheckUtf8(const std::string& text, const std::string& name) {
   if (IsValidUtf8(text)) return Status::Ok();
   const std::size_t at = FirstBadByte(text);
@@ -91,7 +90,8 @@ Result<std::string> ReadPrompt(const PromptOptions& options) {
 
 bool WantsChat(const PromptOptions& options) {
   if (options.interactive) return true;
-  return !options.raw && !options.text && !options.file && ::isatty(STDIN_FILENO) == 1;
+  return !options.raw && !options.text && !options.file && !options.many &&
+         ::isatty(STDIN_FILENO) == 1;
 }
 
 }  // namespace swiftkv

@@ -17,6 +17,9 @@ Result<std::string> ReadPrompt(const PromptOptions& options);
 // Returns the whole of a small text file that an option names. Errors as above.
 Result<std::string> ReadTextFile(const std::string& path);
 
+// Returns the whole of the file, or of standard input where it is "-". Errors as above.
+Result<std::string> ReadPromptFile(const std::string& path);
+
 // Checks text that a user wrote. `name` is what it is called in the message. Errors:
 // InvalidArgument.
 Status CheckUtf8(const std::string& text, const std::string& name);

@@ -10,7 +10,6 @@
 
 #include "base/byte_size.h"
 #include "base/status_macros.h"
-#include "model/chat_transcript.h"
 #include "model/json_grammar.h"
 #include "tools/chat_loop.h"
 #include "tools/exit_status.h"
@@ -24,6 +23,8 @@
 #include "tools/prompt_source.h"
 #include "tools/reply_turn.h"
 #include "tools/run_options.h"
+#include "tools/run_prompt_list.h"
+#include "tools/run_prompts.h"
 #include "tools/standard_output.h"
 
 namespace swiftkv {
@@ -68,21 +69,9 @@ Result<ModelStack> Load(const RunOptions& options) {
   });
 }
 
-Result<std::vector<TokenId>> PromptTokens(const RunOptions& options, const ModelStack& stack,
-                                          const std::string& prompt) {
-  if (stack.chat_template == nullptr) {
-    if (!options.prompt.system.empty()) {
-      return Status::Unsupported(fmt::format(
-          "--system needs a chat template, which the model lacks; model {}", stack.path));
-    }
-    return stack.vocabulary->EncodePrompt(prompt);
-  }
-  ChatTranscript transcript(*stack.chat_template, options.prompt.system);
-  return transcript.AddUserMessage(prompt);
-}
-
 Result<int> Answer(const RunOptions& options, const ModelStack& stack, const std::string& prompt) {
-  SKV_ASSIGN_OR_RETURN(std::vector<TokenId> tokens, PromptTokens(options, stack, prompt));
+  SKV_ASSIGN_OR_RETURN(std::vector<TokenId> tokens,
+                       PromptTokens(stack, options.prompt.system, prompt));
   StandardOutput output;
   ReplyTurn turn(&options, &stack, &output, /*short_footer=*/false);
   SKV_ASSIGN_OR_RETURN(const GenerationResult result, turn.Run(std::move(tokens)));
@@ -94,17 +83,25 @@ Result<int> Run(RunOptions options) {
   StartLog(options.output.verbose);
   LogOptions(options);
   SKV_RETURN_IF_ERROR(CheckUtf8(options.prompt.system, "the system message"));
+  const bool many = options.prompt.many.has_value();
   const bool chat = WantsChat(options.prompt);
   std::string prompt;
-  if (!chat || options.prompt.text || options.prompt.file) {
+  if (many) {
+    SKV_ASSIGN_OR_RETURN(prompt, ReadPromptFile(*options.prompt.many));
+  } else if (!chat || options.prompt.text || options.prompt.file) {
     SKV_ASSIGN_OR_RETURN(prompt, ReadPrompt(options.prompt));
   }
   SKV_RETURN_IF_ERROR(ResolveGrammar(&options));
+  std::vector<PromptItem> items;
+  if (many) {
+    SKV_ASSIGN_OR_RETURN(items, ParsePromptList(prompt, options));
+  }
   const bool show_progress = !options.output.quiet && !options.output.json;
   SKV_ASSIGN_OR_RETURN(const KvChoice choice, SettleKvFormat("run", show_progress, &options));
   SKV_ASSIGN_OR_RETURN(ModelStack stack, Load(options));
   stack.kv_choice = choice;
   LogModel(stack);
+  if (many) return RunPrompts(options, stack, items);
   return chat ? RunChat(options, stack, prompt) : Answer(options, stack, prompt);
 }
 

@@ -23,6 +23,12 @@ std::string Conflict(const RunOptions& options) {
                        (options.grammar.file.empty() ? 0 : 1) +
                        (options.grammar.json_schema.empty() ? 0 : 1);
   if (options.prompt.text && options.prompt.file) return "-p and -f both give the prompt";
+  if (options.prompt.many && (options.prompt.text || options.prompt.file)) {
+    return "--prompts gives all prompts, -p and -f give one";
+  }
+  if (options.prompt.many && options.prompt.interactive) {
+    return "-i chats, --prompts answers prompts from a file";
+  }
   if (options.prompt.raw && options.prompt.interactive) {
     return "-i needs the chat template, which --raw turns off";
   }

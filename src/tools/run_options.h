@@ -16,6 +16,7 @@ namespace swiftkv {
 struct PromptOptions {
   std::optional<std::string> text;
   std::optional<std::string> file;
+  std::optional<std::string> many;  // a file of prompts
   bool raw = false;
   bool interactive = false;
   std::string system;
@@ -41,6 +42,7 @@ struct RunOptions {
   GenerationOptions generation;
   SamplerOptions sampling;
   GrammarOptions grammar;
+  EngineLimits batch;  // of --prompts; the ceiling is the cache's
 };
 
 template <typename Visitor>
@@ -49,6 +51,10 @@ void VisitOptions(Visitor&& visit, PromptOptions& options) {
   visit(OptionField{"-f,--file", "prompt_file", "FILE",
                     "File that holds the prompt; - is standard input"},
         options.file);
+  visit(OptionField{"--prompts", "prompts_file", "FILE",
+                    "File of prompts that are answered together, one a line, or JSON objects with "
+                    "a prompt and options of its own; - is standard input"},
+        options.many);
   visit(OptionField{"--raw", "raw", "", "Take the prompt as it is, without the chat template"},
         options.raw);
   visit(OptionField{"-i,--interactive", "interactive", "",
@@ -85,6 +91,8 @@ void VisitOptions(Visitor&& visit, RunOptions& options) {
   VisitOptions(visit, options.generation);
   visit.Group("Output");
   VisitOptions(visit, options.output);
+  visit.Group("Many prompts");
+  VisitOptions(visit, options.batch);
   visit.Group("Model");
   VisitOptions(visit, options.model);
   visit.Group("KV cache");
