@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "swiftkv/kv_cache.h"
+#include "swiftkv/prefix_sharing.h"
 #include "swiftkv/quality.h"
 #include "swiftkv/request.h"
 #include "swiftkv/status.h"
@@ -63,6 +64,7 @@ struct EngineSnapshot {
   std::uint64_t prompt_tokens = 0;  // of all requests that were given a place
   std::uint64_t cached_tokens = 0;  // of these, found in the cache
   std::uint64_t generated_tokens = 0;
+  PrefixCounters prefixes;     // of the cache
   double queue_seconds = 0;    // waited for first places, all requests together
   double forward_seconds = 0;  // spent in forward passes
   double busy_seconds = 0;     // in steps: forward passes, scheduling and sampling

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "swiftkv/kv_cache.h"
+#include "swiftkv/prefix_sharing.h"
 #include "swiftkv/quality.h"
 #include "swiftkv/sampler_options.h"
 
@@ -78,6 +79,10 @@ struct TokenEvent {
 // What a request took; complete once its stream has ended.
 struct RequestUsage {
   std::int64_t prompt_tokens = 0;
+  // Why no more was found in the cache, and where the prompt left the closest that is known
+  // (kTokenDiffers; else -1).
+  PrefixEnd prefix_end = PrefixEnd::kNeverSeen;
+  std::int64_t prefix_differs_at = -1;
   std::int64_t cached_tokens = 0;      // of the prompt, found in the cache and not computed
   std::int64_t completion_tokens = 0;  // of all choices, without the tokens that ended them
   int preemptions = 0;       // times that a choice gave its place up; it went on without a loss

@@ -19,6 +19,7 @@
 #include "engine/stream_buffer.h"
 #include "model/sampler.h"
 #include "model/token_text.h"
+#include "swiftkv/prefix_sharing.h"
 #include "swiftkv/request.h"
 
 namespace swiftkv {
@@ -37,11 +38,21 @@ struct ActiveChoice {
   std::optional<TextStream> text;
   std::vector<TokenId> tokens;  // empty while unborn
   std::size_t computed = 0;     // tokens in the cache
-  std::size_t adopted = 0;      // of these, found there when the choice got its place
+  std::size_t adopted = 0;      // of these, found there and not computed
   std::optional<SequenceId> sequence;
   bool was_preempted = false;    // since its last place
   std::uint64_t ended_then = 0;  // choices that had ended when it was preempted
   std::uint64_t last_step = 0;   // that computed rows of it
+
+  // Whose blocks it waits for, and up to which length; nobody's where `until` is 0.
+  RequestId leader{};
+  int leader_index = 0;
+  std::int64_t until = 0;
+  bool stalled = false;  // found no room for its rows in the last step
+  // Where it got no place for want of memory: not looked at before this step, unless another choice
+  // ends first.
+  std::uint64_t retry_step = 0;
+  std::uint64_t retry_ended = 0;
 };
 
 struct ActiveRequest {
@@ -50,7 +61,7 @@ struct ActiveRequest {
   RequestId id{};  // ascending in the order of arrival
   EngineRequest asked;
   KvFormat format;
-  Quality allowed = Quality::kExact;
+  PrefixScope scope;
   KvFootprint footprint;
   std::int64_t reserved_tokens = 0;  // slots that a place comes with; 0: no reservation
   std::shared_ptr<StreamBuffer> stream;

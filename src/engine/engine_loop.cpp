@@ -29,10 +29,12 @@ EngineLoop::EngineLoop(const EngineParts& parts, const EngineLimits& limits, Eng
 
 void EngineLoop::Run(const std::atomic<bool>* abandon) {
   bool idle = false;
+  const Clock::time_point begin = Clock::now();
   for (;;) {
     EngineInbox::Mail mail = inbox_->Take(/*wait=*/idle);
     const bool stop = mail.stop;
     const Clock::time_point start = Clock::now();
+    cache_->SetTime(std::chrono::duration_cast<std::chrono::milliseconds>(start - begin).count());
     Accept(std::move(mail));
     if (stop) break;
     const StepPlan& plan = planner_.Plan();

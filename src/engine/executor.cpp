@@ -17,7 +17,11 @@ Result<std::span<const float>> Executor::Execute(const StepPlan& plan,
   SKV_ASSIGN_OR_RETURN(
       std::span<const float> logits,
       model_->Forward(cache_, ModelBatch{.tokens = plan.tokens, .slices = slices_}, cancel));
-  for (const BatchSlice& slice : slices_) cache_->Commit(slice.sequence, slice.num_rows);
+  for (const BatchSlice& slice : slices_) {
+    const auto first = static_cast<std::size_t>(slice.first_row);
+    const auto rows = static_cast<std::size_t>(slice.num_rows);
+    cache_->Commit(slice.sequence, std::span(plan.tokens).subspan(first, rows));
+  }
   return logits;
 }
 

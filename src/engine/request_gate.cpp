@@ -100,7 +100,6 @@ Status RequestGate::ChooseFormat(ActiveRequest* request) const {
                     "has {}",
                     QualityName(allowed), NameOf(request->format), QualityName(grade)));
   }
-  request->allowed = allowed;
   SKV_ASSIGN_OR_RETURN(request->footprint,
                        KvFootprint::Make(layers_, request->format.key, request->format.value));
   return Status::Ok();
@@ -164,6 +163,9 @@ Result<std::unique_ptr<ActiveRequest>> RequestGate::Check(EngineRequest asked) c
   request->asked = std::move(asked);
   SKV_RETURN_IF_ERROR(ChooseFormat(request.get()));
   Reserve(request.get());
+  request->scope.tenant_salt = request->asked.tenant_salt;
+  request->scope.request_salt = request->asked.request_salt;
+  request->scope.share = request->asked.share_prefix;
   SKV_RETURN_IF_ERROR(CheckFits(*request));
   SKV_RETURN_IF_ERROR(MakeChoices(request.get()));
   request->usage.prompt_tokens = static_cast<std::int64_t>(request->prompt_tokens());

@@ -8,6 +8,8 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "engine/sampling_stage.h"
+#include "engine/shared_prefill.h"
+#include "swiftkv/page_view.h"
 
 namespace swiftkv {
 namespace {
@@ -27,10 +29,42 @@ bool HasEnded(const ActiveRequest& request) {
                      [](const ActiveChoice& c) { return c.phase == ChoicePhase::kDone; });
 }
 
+std::uint64_t BytesOf(const ActiveRequest& request, std::int64_t tokens) {
+  return tokens > 0 ? request.footprint.PageBytes(tokens) : 0;
+}
+
+// Whether what `leader` computes is found by `follower`.
+bool SharesWith(const ActiveRequest& leader, const ActiveRequest& follower) {
+  const PrefixScope& a = leader.scope;
+  const PrefixScope& b = follower.scope;
+  return a.share && b.share && a.tenant_salt == b.tenant_salt && a.request_salt == b.request_salt &&
+         leader.format == follower.format && Serves(a.allowed, b.allowed);
+}
+
 int UnbornChoices(const ActiveRequest& request) {
   return static_cast<int>(
       std::count_if(request.choices.begin(), request.choices.end(),
                     [](const ActiveChoice& c) { return c.phase == ChoicePhase::kUnborn; }));
+}
+
+// Of the cache, for the known tokens of a choice and the next few, where it holds `held` of them.
+std::uint64_t BytesToCome(const ActiveRequest& request, const ActiveChoice& choice,
+                          std::int64_t held) {
+  if (request.reserved_tokens > 0) {
+    return choice.sequence ? 0 : BytesOf(request, request.reserved_tokens);
+  }
+  const auto tokens = static_cast<std::int64_t>(choice.tokens.size());
+  const std::uint64_t grown = BytesOf(request, tokens + GrowthOf(request, choice));
+  const std::uint64_t bytes = grown - BytesOf(request, held);
+  // Each further choice copies the block that the prompt ends in, and grows by itself.
+  const int further = choice.index == 0 ? UnbornChoices(request) : 0;
+  const std::uint64_t shared = BytesOf(request, tokens / kPageTokens * kPageTokens);
+  return bytes + static_cast<std::uint64_t>(further) * (grown - shared);
+}
+
+bool IsComputing(const Candidate& candidate, const Seat& seat) {
+  return candidate.running && !candidate.paused && !seat.choice->stalled &&
+         candidate.tokens - candidate.computed > 1;
 }
 
 }  // namespace
@@ -59,18 +93,10 @@ Candidate Roster::Describe(const ActiveRequest& request, const ActiveChoice& cho
   candidate.recompute_tokens = static_cast<std::int64_t>(choice.computed - choice.adopted);
   candidate.last_step = choice.last_step;
   candidate.reserved = request.reserved_tokens > 0;
-  const KvFootprint& footprint = request.footprint;
-  const std::uint64_t grown = footprint.PageBytes(
-      candidate.reserved ? request.reserved_tokens : candidate.tokens + GrowthOf(request, choice));
-  candidate.held_bytes = candidate.computed > 0 ? footprint.PageBytes(candidate.computed) : 0;
-  if (candidate.reserved && candidate.running) candidate.held_bytes = grown;
-  candidate.bytes_to_come = grown - candidate.held_bytes;
-  // Each further choice copies the block that the prompt ends in, and grows by itself.
-  const std::int64_t whole_blocks = candidate.tokens / kPageTokens * kPageTokens;
-  const std::uint64_t shared = whole_blocks > 0 ? footprint.PageBytes(whole_blocks) : 0;
-  candidate.bytes_to_come +=
-      static_cast<std::uint64_t>(candidate.places - 1) *
-      (footprint.PageBytes(candidate.tokens + GrowthOf(request, choice)) - shared);
+  if (!candidate.running) return candidate;  // what is to come is looked up when it may get a place
+  candidate.held_bytes =
+      BytesOf(request, candidate.reserved ? request.reserved_tokens : candidate.computed);
+  candidate.bytes_to_come = BytesToCome(request, choice, candidate.computed);
   return candidate;
 }
 
@@ -78,25 +104,86 @@ void Roster::Collect() {
   std::erase_if(requests_, [](const auto& request) { return HasEnded(*request); });
   candidates_.clear();
   seats_.clear();
-  bool somebody_goes_on = false;
+  somebody_goes_on_ = false;
   for (const auto& request : requests_) {
     for (ActiveChoice& choice : request->choices) {
       if (choice.phase != ChoicePhase::kWaiting && choice.phase != ChoicePhase::kRunning) continue;
       candidates_.push_back(Describe(*request, choice));
       seats_.push_back({request.get(), &choice});
-      somebody_goes_on |= candidates_.back().running && !candidates_.back().paused;
+      somebody_goes_on_ |= candidates_.back().running && !candidates_.back().paused;
     }
   }
   for (std::size_t i = 0; i < seats_.size(); ++i) {
     const ActiveChoice& choice = *seats_[i].choice;
     candidates_[i].barred =
-        somebody_goes_on && choice.was_preempted && choice.ended_then == ended_choices_;
+        somebody_goes_on_ && choice.was_preempted && choice.ended_then == ended_choices_;
   }
+  JoinPrefills();
+}
+
+bool Roster::StillFollows(ActiveChoice* choice) const {
+  if (choice->until == 0) return false;
+  for (std::size_t i = 0; i < seats_.size(); ++i) {
+    if (seats_[i].request->id != choice->leader) continue;
+    if (seats_[i].choice->index != choice->leader_index) continue;
+    if (IsComputing(candidates_[i], seats_[i]) && candidates_[i].computed < choice->until) {
+      return true;
+    }
+  }
+  choice->until = 0;
+  return false;
+}
+
+bool Roster::Follow(std::size_t index, std::int64_t computed) {
+  const Seat& seat = seats_[index];
+  const PrefillView mine = {.tokens = seat.choice->tokens, .computed = computed};
+  for (std::size_t i = 0; i < seats_.size(); ++i) {
+    const Seat& other = seats_[i];
+    if (!IsComputing(candidates_[i], other) || !GoesBefore(candidates_[i], candidates_[index]) ||
+        !SharesWith(*other.request, *seat.request)) {
+      continue;
+    }
+    const std::int64_t until =
+        FollowUntil(mine, {.tokens = other.choice->tokens, .computed = candidates_[i].computed});
+    if (until <= seat.choice->until) continue;
+    seat.choice->leader = other.request->id;
+    seat.choice->leader_index = other.choice->index;
+    seat.choice->until = until;
+  }
+  return seat.choice->until > 0;
+}
+
+// Prompts that are being computed wait for one another as those do that have no place.
+void Roster::JoinPrefills() {
+  for (std::size_t i = 0; i < seats_.size(); ++i) {
+    ActiveChoice& choice = *seats_[i].choice;
+    if (!IsComputing(candidates_[i], seats_[i])) continue;
+    const bool followed = choice.until > 0;
+    candidates_[i].follows = StillFollows(&choice);
+    if (candidates_[i].follows) continue;
+    if (followed) {
+      Adopt(seats_[i]);
+      candidates_[i] = Describe(*seats_[i].request, choice);
+    }
+    candidates_[i].follows = Follow(i, candidates_[i].computed);
+  }
+}
+
+void Roster::LookUp(std::size_t index) {
+  const Seat& seat = seats_[index];
+  Candidate& candidate = candidates_[index];
+  candidate.follows = StillFollows(seat.choice);
+  if (candidate.follows) return;
+  const PrefixHit hit =
+      cache_->FindPrefix(seat.request->format, seat.request->scope, seat.choice->tokens);
+  candidate.follows = Follow(index, hit.tokens);
+  candidate.bytes_to_come = BytesToCome(*seat.request, *seat.choice, hit.tokens);
 }
 
 std::uint64_t Roster::AvailableBytes() const {
   const KvBalance balance = cache_->Balance();
-  return balance.limit_bytes - balance.mapped_bytes + balance.free_bytes;
+  return balance.limit_bytes - balance.mapped_bytes + balance.free_bytes +
+         cache_->ReclaimableBytes();
 }
 
 void Roster::LeaveQueue(ActiveRequest* request) {
@@ -105,11 +192,30 @@ void Roster::LeaveQueue(ActiveRequest* request) {
   inbox_->LeftQueue();
 }
 
+// Takes what is findable beyond what the choice holds.
+void Roster::Adopt(const Seat& seat) {
+  ActiveChoice& choice = *seat.choice;
+  const Result<PrefixHit> hit = cache_->AdoptPrefix(*choice.sequence, choice.tokens);
+  if (!hit.ok()) return;  // no room to describe it: computed instead
+  const auto reached = static_cast<std::size_t>(cache_->Length(*choice.sequence));
+  const std::size_t taken = reached - choice.computed;
+  choice.computed = reached;
+  choice.adopted += taken;
+  RequestUsage& usage = seat.request->usage;
+  // What a request computed itself and lost is not counted when it is found again.
+  if (usage.preemptions > 0 || choice.index != 0) return;
+  usage.cached_tokens += static_cast<std::int64_t>(taken);
+  usage.prefix_end = hit->end;
+  usage.prefix_differs_at = hit->differs_at;
+  if (seat.request->left_queue) cached_tokens_ += taken;
+}
+
 Status Roster::Place(std::size_t index) {
   const Seat& seat = seats_[index];
   ActiveChoice& choice = *seat.choice;
   SKV_CHECK(choice.phase == ChoicePhase::kWaiting);
-  SKV_ASSIGN_OR_RETURN(choice.sequence, cache_->CreateSequence(seat.request->format));
+  SKV_ASSIGN_OR_RETURN(choice.sequence,
+                       cache_->CreateSequence(seat.request->format, seat.request->scope));
   const Status reserved =
       cache_->Reserve(*choice.sequence, static_cast<int>(seat.request->reserved_tokens));
   if (!reserved.ok()) {
@@ -117,17 +223,34 @@ Status Roster::Place(std::size_t index) {
     return reserved;
   }
   choice.phase = ChoicePhase::kRunning;
-  choice.was_preempted = false;
   choice.computed = 0;
   choice.adopted = 0;
+  choice.stalled = false;
+  if (seat.request->usage.preemptions == 0) seat.request->usage.cached_tokens = 0;
+  Adopt(seat);
+  candidates_[index] = Describe(*seat.request, choice);
+  return Status::Ok();
+}
+
+void Roster::Confirm(std::size_t index) {
+  const Seat& seat = seats_[index];
+  seat.choice->was_preempted = false;
   if (!seat.request->left_queue) {
-    seat.request->usage.queue_seconds = seat.request->SecondsSinceSubmit();
-    queue_seconds_ += seat.request->usage.queue_seconds;
+    RequestUsage& usage = seat.request->usage;
+    usage.queue_seconds = seat.request->SecondsSinceSubmit();
+    queue_seconds_ += usage.queue_seconds;
     prompt_tokens_ += seat.request->prompt_tokens();
+    cached_tokens_ += static_cast<std::uint64_t>(usage.cached_tokens);
   }
   LeaveQueue(seat.request);
-  candidates_[index].running = true;
-  return Status::Ok();
+}
+
+void Roster::Withdraw(std::size_t index) {
+  ActiveChoice& choice = *seats_[index].choice;
+  GiveBack(&choice);
+  choice.phase = ChoicePhase::kWaiting;
+  choice.computed = 0;
+  choice.adopted = 0;
 }
 
 void Roster::GiveBack(ActiveChoice* choice) {
@@ -145,6 +268,8 @@ void Roster::Preempt(std::size_t index) {
   GiveBack(&choice);
   choice.phase = ChoicePhase::kWaiting;
   choice.computed = 0;
+  choice.adopted = 0;
+  choice.until = 0;
   choice.was_preempted = true;
   choice.ended_then = ended_choices_;
   ++seat.request->usage.preemptions;
@@ -220,6 +345,7 @@ void Roster::Report(EngineSnapshot* snapshot) const {
   snapshot->preemptions = preemptions_;
   snapshot->prompt_tokens = prompt_tokens_;
   snapshot->cached_tokens = cached_tokens_;
+  snapshot->prefixes = cache_->prefix_counters();
   snapshot->queue_seconds = queue_seconds_;
   snapshot->balance = cache_->Balance();
 }

@@ -40,15 +40,25 @@ class Roster {
   std::span<const Candidate> candidates() const { return candidates_; }
   const Seat& seat(std::size_t index) const { return seats_[index]; }
 
+  // Whether anybody had a place and a reader at Collect, so that steps go on whoever gets a place
+  // now.
+  bool somebody_goes_on() const { return somebody_goes_on_; }
+
   // Choices that have ended so far, however.
   std::uint64_t ended_choices() const { return ended_choices_; }
 
   // What the cache can still give.
   std::uint64_t AvailableBytes() const;
 
-  // Gives a waiting candidate a sequence, with the slots that are reserved for it. Errors:
-  // ResourceExhausted.
+  // Finds out what a waiting candidate would have to compute, and whether it had better wait for
+  // somebody who is computing it: bytes_to_come and follows are right from then on.
+  void LookUp(std::size_t index);
+
+  // Gives a waiting candidate a sequence, with the slots that are reserved for it or with all that
+  // is found of its tokens, for now: Confirm or Withdraw comes next. Errors: ResourceExhausted.
   Status Place(std::size_t index);
+  void Confirm(std::size_t index);
+  void Withdraw(std::size_t index);
   // Takes a running candidate's sequence: it waits again, with all its tokens.
   void Preempt(std::size_t index);
   // Makes the choices that have no sequence yet out of choice 0, whose whole prompt is computed and
@@ -68,6 +78,11 @@ class Roster {
 
  private:
   Candidate Describe(const ActiveRequest& request, const ActiveChoice& choice) const;
+  bool StillFollows(ActiveChoice* choice) const;
+  // Looks for a leader among those that go before; `computed` tokens are in the cache.
+  bool Follow(std::size_t index, std::int64_t computed);
+  void JoinPrefills();
+  void Adopt(const Seat& seat);
   void LeaveQueue(ActiveRequest* request);
   void GiveBack(ActiveChoice* choice);
   void Close(ActiveRequest* request, const Status& status);
@@ -77,6 +92,7 @@ class Roster {
   std::vector<std::unique_ptr<ActiveRequest>> requests_;  // in the order of arrival
   std::vector<Candidate> candidates_;
   std::vector<Seat> seats_;  // [candidates]
+  bool somebody_goes_on_ = false;
 
   std::uint64_t ended_choices_ = 0;
   std::uint64_t ended_requests_ = 0;

@@ -12,6 +12,12 @@
 #include "engine/sampling_stage.h"
 
 namespace swiftkv {
+namespace {
+
+// A choice that found no room is looked at again after so many steps: most of them give none back.
+constexpr std::uint64_t kRetrySteps = 8;
+
+}  // namespace
 
 bool StepPlanner::IsAlone(std::size_t index) const {
   const std::span<const Candidate> candidates = roster_->candidates();
@@ -21,26 +27,54 @@ bool StepPlanner::IsAlone(std::size_t index) const {
   return true;
 }
 
-bool StepPlanner::GivePlace(std::size_t waiting) {
-  for (;;) {
-    const Room room = {.places = max_places_, .available_bytes = roster_->AvailableBytes()};
-    const Admission admission = JudgeAdmission(roster_->candidates(), waiting, room);
-    switch (admission.verdict) {
-      case AdmissionVerdict::kPassOver:
-        return true;
-      case AdmissionVerdict::kStop:
-        return false;
-      case AdmissionVerdict::kPreempt:
-        roster_->Preempt(admission.victim);
-        continue;
-      case AdmissionVerdict::kAdmit: {
-        const Status placed = roster_->Place(waiting);
-        if (placed.ok()) return true;
-        if (IsAlone(waiting)) EndForMemory(roster_->seat(waiting));
-        return false;
-      }
-    }
+Admission StepPlanner::Judge(std::size_t waiting) const {
+  const Room room = {.places = max_places_, .available_bytes = roster_->AvailableBytes()};
+  return JudgeAdmission(roster_->candidates(), waiting, room);
+}
+
+bool StepPlanner::IsOvercommitted() const {
+  std::uint64_t promised = 0;
+  for (const Candidate& candidate : roster_->candidates()) {
+    if (candidate.running) promised += candidate.bytes_to_come;
   }
+  return promised > roster_->AvailableBytes();
+}
+
+bool StepPlanner::GivePlace(std::size_t waiting) {
+  ActiveChoice& choice = *roster_->seat(waiting).choice;
+  const bool tried_lately =
+      step_ < choice.retry_step && choice.retry_ended == roster_->ended_choices();
+  if (tried_lately && roster_->somebody_goes_on()) return false;
+  // As if all of it were in the cache: whoever gets no place even so need not be looked up.
+  Admission admission = Judge(waiting);
+  if (admission.verdict == AdmissionVerdict::kStop) return false;
+  if (admission.verdict == AdmissionVerdict::kPassOver) return true;
+  roster_->LookUp(waiting);
+  while ((admission = Judge(waiting)).verdict == AdmissionVerdict::kPreempt) {
+    roster_->Preempt(admission.victim);
+  }
+  if (admission.verdict == AdmissionVerdict::kPassOver) return true;
+  if (admission.verdict == AdmissionVerdict::kAdmit && TakePlace(waiting)) return true;
+  choice.retry_step = step_ + kRetrySteps;
+  choice.retry_ended = roster_->ended_choices();
+  return false;
+}
+
+// Blocks that nobody used were counted both as to be evicted and as found: whether those and the
+// rest fit shows once they are taken.
+bool StepPlanner::TakePlace(std::size_t waiting) {
+  const Status placed = roster_->Place(waiting);
+  const bool alone = IsAlone(waiting);
+  if (placed.ok() && (alone || !IsOvercommitted())) {
+    roster_->Confirm(waiting);
+    return true;
+  }
+  if (placed.ok()) {
+    roster_->Withdraw(waiting);
+  } else if (alone) {
+    EndForMemory(roster_->seat(waiting));
+  }
+  return false;
 }
 
 void StepPlanner::GivePlaces() {
@@ -84,6 +118,7 @@ int StepPlanner::Reserve(std::size_t index, int rows) {
     if (const auto victim = ChooseVictim(roster_->candidates(), index)) {
       roster_->Preempt(*victim);
     } else if (!IsAlone(index)) {
+      seat.choice->stalled = true;
       return 0;
     } else if (rows > 1) {
       rows /= 2;
@@ -108,11 +143,12 @@ void StepPlanner::AddSlice(std::size_t index, int rows) {
       .num_outputs =
           choice.computed + static_cast<std::size_t>(rows) == choice.tokens.size() ? 1 : 0};
   slice.is_prefill = choice.computed < seat.request->prompt_tokens();
-  slice.allowed = seat.request->allowed;
+  slice.allowed = seat.request->scope.allowed;
   plan_.tokens.insert(plan_.tokens.end(), first, first + rows);
   plan_.slices.push_back(slice);
   seats_.push_back(seat);
   choice.last_step = step_;
+  choice.stalled = false;
 }
 
 void StepPlanner::ShareOut() {

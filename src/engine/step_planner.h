@@ -35,6 +35,9 @@ class StepPlanner {
  private:
   void GivePlaces();
   bool GivePlace(std::size_t waiting);  // false: nobody behind it gets one either
+  bool TakePlace(std::size_t waiting);
+  Admission Judge(std::size_t waiting) const;
+  bool IsOvercommitted() const;
   // Makes the rows writable, fewer where it is alone and there is no room for all. 0: not in this
   // step.
   int Reserve(std::size_t index, int rows);

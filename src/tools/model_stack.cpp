@@ -54,6 +54,7 @@ Result<ModelStack> LoadModelStack(const RunOptions& options, const ProgressCallb
 
   KvCacheOptions cache_options;
   cache_options.layers = stack.model->layer_shapes();
+  cache_options.model_fingerprint = stack.model->fingerprint();
   SKV_ASSIGN_OR_RETURN(const PageFormat format, PageFormatOf(options.cache));
   cache_options.key_format = format.key->info().name;
   cache_options.value_format = format.value->info().name;

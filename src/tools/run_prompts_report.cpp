@@ -72,8 +72,8 @@ std::string PromptsJson(const std::vector<PromptReply>& replies, const PromptTot
                  {"busy_ms", Milliseconds(engine.busy_seconds)},
                  {"preemptions", engine.preemptions},
                  {"model", model}};
-  object["kv"] = KvJson(kv);
-  object["memory"] = MemoryJson(kv);
+  object["kv"] = KvReportJson(kv);
+  object["memory"] = MemoryReportJson(kv);
   return JsonLine(object);
 }
 

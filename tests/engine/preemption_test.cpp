@@ -15,7 +15,7 @@ using testing::SizeIs;
 // Of memory that holds about so many tokens of the tiny model, whatever describes them included.
 std::uint64_t BytesFor(std::int64_t tokens) {
   const TinySession tiny = MakeTinySession({});
-  return tiny.session->footprint().PageBytes(tokens) + (32 << 10);
+  return tiny.session->footprint().PageBytes(tokens) + (48 << 10);
 }
 
 TEST(PreemptionTest, ManyRepliesInMemoryForOneAndAHalfAllEndAsTheyWouldAlone) {
