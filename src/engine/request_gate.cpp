@@ -100,6 +100,7 @@ Status RequestGate::ChooseFormat(ActiveRequest* request) const {
                     "has {}",
                     QualityName(allowed), NameOf(request->format), QualityName(grade)));
   }
+  request->scope.allowed = allowed;
   SKV_ASSIGN_OR_RETURN(request->footprint,
                        KvFootprint::Make(layers_, request->format.key, request->format.value));
   return Status::Ok();
