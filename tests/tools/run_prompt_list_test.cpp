@@ -35,7 +35,8 @@ TEST(RunPromptListTest, ObjectsOverrideOptionsByTheirNames) {
       options);
   EXPECT_THAT(items.status().message(), HasSubstr("line 1: a line must be a JSON object"));
   const auto good = ParsePromptList(
-      R"({"prompt":"a\nb","max_tokens":3,"seed":18446744073709551615,"temperature":0.25,"ignore_eos":true,"logit_bias":["5=-inf"],"priority":-2,"choices":2,"system":"s"})"
+      R"({"prompt":"a\nb","max_tokens":3,"seed":18446744073709551615,"temperature":0.25,)"
+      R"("ignore_eos":true,"logit_bias":["5=-inf"],"priority":-2,"choices":2,"system":"s"})"
       "\n"
       R"({"prompt":"c","seed":null})",
       options);
