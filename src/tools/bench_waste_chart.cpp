@@ -30,7 +30,7 @@ struct Kind {
 };
 constexpr std::array<Kind, 4> kKinds = {{
     {"filled", "holds a token", &SlotShares::filled, "#0072b2", "#ffffff"},
-    {"reserved", "for a token to come", &SlotShares::reserved, "#56b4e9", "#10202c"},
+    {"reserved", "for later tokens", &SlotShares::reserved, "#56b4e9", "#10202c"},
     {"internal", "never filled", &SlotShares::internal, "#e69f00", "#2b1d00"},
     {"external", "between requests", &SlotShares::external, "#c44e00", "#ffffff"},
 }};
@@ -67,8 +67,8 @@ class Chart {
     Text(kMargin, "Where the memory of a KV cache goes", "font-size=\"20\" font-weight=\"600\"");
     y_ += 24;
     Text(kMargin,
-         fmt::format("{} requests at a time, {} lengths ({:.0f} tokens in, {:.0f} out on average), "
-                     "{} steps with a full batch",
+         fmt::format("Shares of allocated token slots; {} requests at a time, {} lengths ({:.0f} "
+                     "tokens in, {:.0f} out on average), {} steps",
                      options_.batch, options_.lengths, result_.mean_prompt, result_.mean_output,
                      result_.steps),
          kQuiet);
@@ -77,7 +77,7 @@ class Chart {
     for (std::size_t i = 0; i < result_.rows.size(); ++i) {
       const WasteRow& row = result_.rows[i];
       const bool is_new = i == 0 || row.geometry != result_.rows[i - 1].geometry;
-      if (is_new) Heading(row.geometry, "resident bytes wasted, by format");
+      if (is_new) Heading(row.geometry, "bytes wasted, all formats");
       if (is_new || row.allocator != result_.rows[i - 1].allocator) {
         Bar(row.allocator, row.slots, WastedBytes(row));
       }
@@ -126,7 +126,7 @@ class Chart {
           fmt::format("<rect x=\"{}\" y=\"{}\" width=\"14\" height=\"14\" rx=\"2\" fill=\"{}\"/>\n",
                       x, y_ + 3, kind.fill);
       Text(x + 20, fmt::format("{}: {}", kind.name, kind.meaning), "");
-      x += 212;
+      x += 228;
     }
     y_ += 14;
   }

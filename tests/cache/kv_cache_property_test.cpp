@@ -8,15 +8,30 @@
 
 #include "cache/modelled_cache.h"
 #include "formats/page_format_table.h"
+#include "support/sanitizers.h"
 
 namespace swiftkv {
 namespace {
+
+// How sequences come, go and grow.
+struct Mix {
+  std::size_t most_sequences;
+  int releases;  // of 100 operations, at most 10
+  int prefill;   // most tokens of one step
+  int cut;       // most tokens of a long cut
+};
+
+constexpr Mix kManySequences = {.most_sequences = 1000, .releases = 10, .prefill = 70, .cut = 200};
+constexpr Mix kSomeSequences = {.most_sequences = 60, .releases = 8, .prefill = 70, .cut = 200};
+// Long enough for formats that seal old blocks.
+constexpr Mix kLongSequences = {.most_sequences = 5, .releases = 2, .prefill = 150, .cut = 250};
 
 struct PropertyCase {
   TestGeometry geometry;
   std::vector<KvFormat> formats;  // the first is the cache's own; sequences draw from all
   std::uint64_t memory_bytes;
   int operations;
+  Mix mix = kManySequences;
 
   friend void PrintTo(const PropertyCase& item, std::ostream* out) {
     *out << item.geometry.name << " in " << item.memory_bytes << " bytes";
@@ -41,14 +56,14 @@ class KvCachePropertyTest : public testing::TestWithParam<PropertyCase> {
   int Draw(int end) { return static_cast<int>(random_() % static_cast<unsigned>(end)); }
 
   SequenceId AnySequence() {
-    const std::vector<SequenceId> ids = subject_.sequences();
+    const std::vector<SequenceId>& ids = subject_.sequences();
     return ids[static_cast<std::size_t>(Draw(static_cast<int>(ids.size())))];
   }
 
   void Step(int reserve, int commit) {
     const SequenceId id = AnySequence();
     std::vector<std::uint32_t> seeds;
-    for (int i = 0; i < reserve; ++i) seeds.push_back(static_cast<std::uint32_t>(random_()));
+    for (int i = 0; i < reserve; ++i) seeds.push_back(next_stamp_++);
     subject_.Step(id, seeds, commit);
   }
 
@@ -57,14 +72,6 @@ class KvCachePropertyTest : public testing::TestWithParam<PropertyCase> {
     const int back = Draw(4) == 0 ? Draw(most) : Draw(20);
     subject_.Truncate(id, std::max(0, subject_.Length(id) - back));
   }
-
-  // How sequences come, go and grow.
-  struct Mix {
-    std::size_t most_sequences;
-    int releases;  // of 100 operations, at most 10
-    int prefill;   // most tokens of one step
-    int cut;       // most tokens of a long cut
-  };
 
   void Operate(const Mix& mix) {
     const int kind = Draw(100);
@@ -99,6 +106,28 @@ class KvCachePropertyTest : public testing::TestWithParam<PropertyCase> {
           [&](int) { return everything || Draw(2 * subject_.cache().num_layers()) == 0; });
       if (HasFatalFailure() || HasNonfatalFailure()) FAIL() << "after operation " << operation;
     }
+    Finish(initial);
+  }
+
+  // As many operations as a test has time for: after each the bound is looked at and some pages are
+  // read; after every thousand everything is recounted and read.
+  void RunLong() {
+    const KvBalance initial = subject_.cache().Balance();
+    for (int operation = 1; operation <= GetParam().operations; ++operation) {
+      Operate(GetParam().mix);
+      subject_.CheckBound();
+      for (int i = 0; i < 3 && !subject_.sequences().empty(); ++i) {
+        const int layer = Draw(subject_.cache().num_layers());
+        subject_.ReadPage(AnySequence(), layer, static_cast<std::uint32_t>(random_()));
+      }
+      if (operation % 1000 == 0) subject_.CheckAll();
+      if (operation % 5000 == 0) subject_.CheckResident();
+      if (HasFailure()) FAIL() << "after operation " << operation;
+    }
+    Finish(initial);
+  }
+
+  void Finish(const KvBalance& initial) {
     EXPECT_GT(subject_.counts().forks, 0);
     EXPECT_GT(subject_.counts().refusals, 0) << "the bound was never met: the case proves little";
     subject_.CheckAll();
@@ -115,12 +144,11 @@ class KvCachePropertyTest : public testing::TestWithParam<PropertyCase> {
   }
 
   std::mt19937 random_{1};
+  std::uint32_t next_stamp_ = 1;  // no two tokens have the same
   ModelledCache subject_;
 };
 
-TEST_P(KvCachePropertyTest, RandomOperationsKeepContentsCountsAndTheBound) {
-  Run({.most_sequences = 1000, .releases = 10, .prefill = 70, .cut = 200});
-}
+TEST_P(KvCachePropertyTest, RandomOperationsKeepContentsCountsAndTheBound) { Run(kManySequences); }
 
 INSTANTIATE_TEST_SUITE_P(
     Geometries, KvCachePropertyTest,
@@ -142,12 +170,46 @@ INSTANTIATE_TEST_SUITE_P(
 class KvCacheSealingPropertyTest : public KvCachePropertyTest {};
 
 TEST_P(KvCacheSealingPropertyTest, SealedBlocksHoldWhatTheirTokensWentThroughAndAreOneCopy) {
-  Run({.most_sequences = 5, .releases = 2, .prefill = 150, .cut = 250});
+  Run(kLongSequences);
   EXPECT_GT(subject_.counts().seals, 10);
   EXPECT_GT(subject_.counts().reopenings, 0);
   EXPECT_GT(subject_.counts().deferred, 0) << "sealing never lacked memory";
   EXPECT_GT(subject_.counts().twins, 0) << "no sealed block was ever shared";
 }
+
+// A million operations in all.
+class KvCacheLongPropertyTest : public KvCachePropertyTest {};
+
+TEST_P(KvCacheLongPropertyTest, ManyOperationsLeaveEveryPageToItsOwnerWithinTheBound) {
+  RunLong();
+  EXPECT_GT(subject_.counts().forks, GetParam().operations / 50);
+  EXPECT_LT(subject_.counts().refusals, GetParam().operations / 2);
+}
+
+// Sanitizers watch a tenth of them.
+constexpr int Thousands(int count) { return count * (kSanitized ? 100 : 1000); }
+
+INSTANTIATE_TEST_SUITE_P(
+    Geometries, KvCacheLongPropertyTest,
+    testing::Values(
+        PropertyCase{OneSmallHead(), {Both("f16")}, 300 << 10, Thousands(350), kSomeSequences},
+        PropertyCase{OneSmallHead(),
+                     {Both("f16"), Both("int8"), Both("f32")},
+                     400 << 10,
+                     Thousands(200),
+                     kSomeSequences},
+        PropertyCase{
+            EqualFrames(), {Both("bf16"), Both("f16")}, 1 << 20, Thousands(150), kSomeSequences},
+        PropertyCase{ShortWindow(), {Both("f16")}, 700 << 10, Thousands(100), kSomeSequences},
+        PropertyCase{
+            AllSliding(), {Both("f32"), Both("f16")}, 600 << 10, Thousands(100), kSomeSequences},
+        PropertyCase{SixLayers(),
+                     {Both("int4"), Both("f16"), {"int8", "int4"}},
+                     600 << 10,
+                     Thousands(50),
+                     kLongSequences},
+        PropertyCase{LongWindow(), {Both("int4")}, 500 << 10, Thousands(50), kLongSequences}),
+    CaseName);
 
 INSTANTIATE_TEST_SUITE_P(
     Formats, KvCacheSealingPropertyTest,

@@ -16,22 +16,15 @@
 #include <utility>
 #include <vector>
 
+#include "base/process_memory.h"
 #include "cache/block_layout.h"
 #include "cache/cache_geometries.h"
+#include "cache/equal_balances.h"
 #include "cache/format_plan.h"
-#include "cache/lone_row.h"
+#include "cache/stamped_rows.h"
 #include "swiftkv/kv_cache.h"
 
 namespace swiftkv {
-
-// One channel of one token's row of a layer and head; exact in every 16-bit format.
-inline float ValueOf(std::uint32_t seed, int layer, int head, int channel, bool is_key) {
-  std::uint32_t x = seed * 2654435761U + static_cast<std::uint32_t>(layer) * 40503U +
-                    static_cast<std::uint32_t>(head) * 977U +
-                    static_cast<std::uint32_t>(channel) * 31U + (is_key ? 17U : 0U);
-  x ^= x >> 15;
-  return static_cast<float>(static_cast<int>(x % 255) - 127);
-}
 
 class ModelledCache {
  public:
@@ -66,11 +59,7 @@ class ModelledCache {
 
   KvCache& cache() { return *cache_; }
   const Counts& counts() const { return counts_; }
-  std::vector<SequenceId> sequences() const {
-    std::vector<SequenceId> ids;
-    for (const auto& [id, sequence] : model_) ids.push_back(id);
-    return ids;
-  }
+  const std::vector<SequenceId>& sequences() const { return ids_; }
   int Length(SequenceId id) const { return static_cast<int>(model_.at(id).tokens.size()); }
 
   // False where the cache has no room.
@@ -84,6 +73,7 @@ class ModelledCache {
     EXPECT_EQ(model_.count(*id), 0U) << "a live id was handed out again";
     model_[*id] = {};
     model_[*id].format = format;
+    ids_.push_back(*id);
     *created = *id;
     return true;
   }
@@ -93,12 +83,15 @@ class ModelledCache {
     if (!id.ok()) return;
     const ModelSequence copy = model_.at(parent);
     model_[*id] = copy;
+    ids_.push_back(*id);
     ++counts_.forks;
   }
 
   void Release(SequenceId id) {
     cache_->Release(id);
     model_.erase(id);
+    std::iter_swap(std::find(ids_.begin(), ids_.end(), id), ids_.end() - 1);
+    ids_.pop_back();
   }
 
   // Reserves tokens of these seeds, stores them and commits the first `commit`.
@@ -163,6 +156,36 @@ class ModelledCache {
     Check([](int) { return true; });
   }
 
+  // Reads one page of what a sequence sees of a layer, and compares it with its owner's stamps.
+  void ReadPage(SequenceId id, int layer, std::uint32_t choice) {
+    const std::vector<PageRun>& runs = Runs(id, layer);
+    if (runs.empty()) return;
+    const PageRun& run = runs[choice % runs.size()];
+    const int first = static_cast<int>(choice / 4) % run.num_pages * kPageTokens;
+    const ModelSequence& sequence = model_.at(id);
+    for (int t = first; t < std::min(first + kPageTokens, run.num_tokens); ++t) {
+      CheckToken(sequence, run, layer, t);
+    }
+  }
+
+  void CheckBound() const { ASSERT_LE(cache_->Balance().peak_bytes, memory_bytes_); }
+
+  // Asks the kernel: every frame and every rest was written, so that it counts all of them.
+  void CheckResident() {
+    for (const SequenceId id : ids_) {
+      for (const LayerGroup& group : geometry_.groups) {
+        for (const PageRun& run : Runs(id, group.layers.front())) {
+          arenas_[run.base] = memory_bytes_ / run.frame_stride * run.frame_stride;
+        }
+      }
+    }
+    std::uint64_t resident = 0;
+    for (const auto& [arena, bytes] : arenas_) resident += ResidentBytes(arena, bytes).value();
+    const KvBalance balance = cache_->Balance();
+    ASSERT_EQ(resident, balance.mapped_bytes - balance.metadata_bytes);
+    ASSERT_LE(resident + balance.metadata_bytes, memory_bytes_);
+  }
+
  private:
   static constexpr std::size_t kMostGroups = 2;
 
@@ -186,13 +209,18 @@ class ModelledCache {
     std::int64_t end = 0;
   };
 
+  const std::vector<PageRun>& Runs(SequenceId id, int layer) {
+    runs_.clear();
+    cache_->AppendRuns(id, layer, 0, &runs_);
+    return runs_;
+  }
+
   // Reads off the runs of the group's first layer which blocks are sealed.
-  SealedRange SealedBlocks(SequenceId id, std::size_t group) const {
+  SealedRange SealedBlocks(SequenceId id, std::size_t group) {
     const ModelFormat& format = formats_[model_.at(id).format];
     SealedRange range;
     if (format.open.frame_bytes[group] == format.sealed.frame_bytes[group]) return range;
-    std::vector<PageRun> runs;
-    cache_->AppendRuns(id, geometry_.groups[group].layers.front(), 0, &runs);
+    const std::vector<PageRun>& runs = Runs(id, geometry_.groups[group].layers.front());
     for (const PageRun& run : runs) {
       if (run.frame_stride != format.sealed.frame_bytes[group]) continue;
       EXPECT_EQ(range.end, 0) << "sealed blocks make one run";
@@ -240,15 +268,13 @@ class ModelledCache {
     const LayerShape& shape = cache_->layer(layer);
     const auto dim = static_cast<std::size_t>(shape.head_dim);
     const std::size_t stride = dim * static_cast<std::size_t>(shape.kv_heads) + 3;
-    std::vector<float> keys(stride * seeds.size());
-    std::vector<float> values(stride * seeds.size());
+    keys_.resize(stride * seeds.size());
+    values_.resize(stride * seeds.size());
     for (std::size_t t = 0; t < seeds.size(); ++t) {
       for (int head = 0; head < shape.kv_heads; ++head) {
-        for (int c = 0; c < shape.head_dim; ++c) {
-          const std::size_t at = t * stride + static_cast<std::size_t>(head * shape.head_dim + c);
-          keys[at] = ValueOf(seeds[t], layer, head, c, true);
-          values[at] = ValueOf(seeds[t], layer, head, c, false);
-        }
+        const std::size_t at = t * stride + static_cast<std::size_t>(head) * dim;
+        StampRow({seeds[t], layer, head, true}, dim, &keys_[at]);
+        StampRow({seeds[t], layer, head, false}, dim, &values_[at]);
       }
     }
     // Split by heads, as threads would.
@@ -260,8 +286,8 @@ class ModelledCache {
                          .num_tokens = static_cast<int>(seeds.size()),
                          .first_head = first,
                          .end_head = end,
-                         .keys = keys.data(),
-                         .values = values.data(),
+                         .keys = keys_.data(),
+                         .values = values_.data(),
                          .token_stride = stride});
     }
   }
@@ -303,39 +329,33 @@ class ModelledCache {
     const bool is_sealed = token.passes[group] % 2 != 0;
     ASSERT_EQ(run.format, (is_sealed ? format.sealed : format.open).places[index].format)
         << "position " << run.first_position + t;
-    std::vector<float> row(static_cast<std::size_t>(shape.head_dim));
     const SlotRange slot = {t % kPageTokens, 1};
-    for (int head = 0; head < shape.kv_heads; ++head) {
-      const std::byte* const page = run.Page(t / kPageTokens, head);
-      run.format.key->Decode(KeyPlane(run.format, run.layout, shape.head_dim, page), slot,
-                             row.data(), row.size());
-      ASSERT_EQ(row, ExpectedRow(token, format, layer, head, true)) << run.first_position + t;
-      run.format.value->Decode(ValuePlane(run.format, run.layout, shape.head_dim, page), slot,
-                               row.data(), row.size());
-      ASSERT_EQ(row, ExpectedRow(token, format, layer, head, false)) << run.first_position + t;
+    row_.resize(static_cast<std::size_t>(shape.head_dim));
+    for (const bool is_key : {true, false}) {
+      ListCodecs(token, format, layer, is_key);
+      for (int head = 0; head < shape.kv_heads; ++head) {
+        const std::byte* const page = run.Page(t / kPageTokens, head);
+        const PlaneView plane = is_key ? KeyPlane(run.format, run.layout, shape.head_dim, page)
+                                       : ValuePlane(run.format, run.layout, shape.head_dim, page);
+        codecs_.back()->Decode(plane, slot, row_.data(), row_.size());
+        expected_.resize(row_.size());
+        StampRow({token.seed, layer, head, is_key}, expected_.size(), expected_.data());
+        SendThrough(codecs_, is_key ? Plane::kKey : Plane::kValue, &expected_);
+        ASSERT_EQ(row_, expected_) << "position " << run.first_position + t;
+      }
     }
   }
 
-  // Sends the token's row through the codecs of the layouts that it was in.
-  std::vector<float> ExpectedRow(const ModelToken& token, const ModelFormat& format, int layer,
-                                 int head, bool is_key) const {
+  // Lists the codecs of the layouts that the token was in.
+  void ListCodecs(const ModelToken& token, const ModelFormat& format, int layer, bool is_key) {
     const auto index = static_cast<std::size_t>(layer);
     const LayerPlace& open = format.open.places[index];
     const LayerPlace& sealed = format.sealed.places[index];
-    std::vector<float> row(static_cast<std::size_t>(cache_->layer(layer).head_dim));
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      row[c] = ValueOf(token.seed, layer, head, static_cast<int>(c), is_key);
-    }
-    const Plane plane = is_key ? Plane::kKey : Plane::kValue;
-    LoneRow stored(is_key ? open.format.key : open.format.value, plane,
-                   static_cast<int>(row.size()));
-    stored.Store(row);
-    for (int pass = 1; pass <= token.passes[static_cast<std::size_t>(open.group)]; ++pass) {
+    codecs_.clear();
+    for (int pass = 0; pass <= token.passes[static_cast<std::size_t>(open.group)]; ++pass) {
       const PageFormat& now = (pass % 2 == 0 ? open : sealed).format;
-      const PageCodec* const codec = is_key ? now.key : now.value;
-      if (codec != stored.codec()) stored = stored.In(codec);
+      codecs_.push_back(is_key ? now.key : now.value);
     }
-    return stored.Load();
   }
 
   // Blocks of one identity and layout are one frame.
@@ -358,23 +378,22 @@ class ModelledCache {
     }
   }
 
-  static void ExpectSameBalance(const KvBalance& a, const KvBalance& b) {
-    EXPECT_EQ(a.live_private_bytes, b.live_private_bytes);
-    EXPECT_EQ(a.live_shared_bytes, b.live_shared_bytes);
-    EXPECT_EQ(a.free_bytes, b.free_bytes);
-    EXPECT_EQ(a.metadata_bytes, b.metadata_bytes);
-    EXPECT_EQ(a.mapped_bytes, b.mapped_bytes);
-    EXPECT_EQ(a.peak_bytes, b.peak_bytes);
-    EXPECT_EQ(a.live_tokens, b.live_tokens);
-  }
-
   const CacheGeometry geometry_;
   const std::uint64_t memory_bytes_;
   std::unique_ptr<KvCache> cache_;
   std::vector<ModelFormat> formats_;
   std::map<SequenceId, ModelSequence> model_;
+  std::vector<SequenceId> ids_;                     // of model_, in no order
+  std::map<const std::byte*, std::size_t> arenas_;  // seen in runs -> bytes
   int next_block_ = 0;
   Counts counts_;
+  // Scratch.
+  std::vector<PageRun> runs_;
+  std::vector<float> keys_;
+  std::vector<float> values_;
+  std::vector<float> row_;
+  std::vector<float> expected_;
+  std::vector<const PageCodec*> codecs_;
 };
 
 }  // namespace swiftkv
