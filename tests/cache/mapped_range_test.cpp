@@ -6,7 +6,9 @@
 
 #include <cstring>
 #include <utility>
+#include <vector>
 
+#include "base/process_mappings.h"
 #include "base/process_memory.h"
 #include "cache/charged_array.h"
 
@@ -23,6 +25,32 @@ TEST(MappedRangeTest, ReservingCostsNothingAndDiscardingGivesPagesBackAsZeros) {
   EXPECT_EQ(ResidentBytes(range.data(), range.bytes()).value(), 2 * page);
   EXPECT_EQ(range.data()[2 * page], std::byte{0});
   EXPECT_EQ(range.data()[3 * page], std::byte{7});
+}
+
+// Whatever the system's setting is, "always" too: neither a first touch nor khugepaged adds to a
+// mapping that refuses huge pages.
+TEST(MappedRangeTest, TheKernelIsNeverLeftToChooseHugePages) {
+  constexpr std::size_t kBytes = 8 * kHugePageBytes;
+  MappedRange range = MappedRange::Reserve(kBytes, "swiftkv test", kHugePageBytes).value();
+  std::memset(range.data(), 1, kHugePageBytes + OsPageBytes());
+  const bool given = range.UseHugePages(2 * kHugePageBytes, 2 * kHugePageBytes);
+  range.data()[6 * kHugePageBytes] = std::byte{1};
+  range.Discard(3 * kHugePageBytes, OsPageBytes());
+  std::uint64_t resident = 0;
+  std::uint64_t huge = 0;
+  const auto begin = reinterpret_cast<std::uintptr_t>(range.data());
+  const std::vector<ProcessMapping> mappings = ReadMappings("/proc/self").value();
+  for (const ProcessMapping& mapping : mappings) {
+    if (mapping.end <= begin || mapping.begin >= begin + kBytes) continue;
+    EXPECT_TRUE(mapping.HasFlag("nh")) << mapping.flags;
+    EXPECT_FALSE(mapping.HasFlag("hg")) << mapping.flags;
+    resident += mapping.resident_bytes;
+    huge += mapping.huge_page_bytes;
+  }
+  EXPECT_LE(huge, 2 * kHugePageBytes);
+  if (!given) return;
+  EXPECT_EQ(resident,
+            kHugePageBytes + OsPageBytes() + 2 * kHugePageBytes - OsPageBytes() + OsPageBytes());
 }
 
 TEST(MappedRangeTest, AMoveLeavesOneOwner) {
