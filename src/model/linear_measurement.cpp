@@ -40,12 +40,20 @@ class Products {
       ggml_build_forward_expand(
           graph_, layers_.Multiply(context_.get(), std::span(&linear, 1), rows_, &nodes_));
     }
-    allocator_.reset(ggml_gallocr_new(ggml_backend_cpu_buffer_type()));
-    ready_ = layers_.TakeStatus().ok() && ggml_gallocr_alloc_graph(allocator_.get(), graph_);
+    ready_ = layers_.TakeStatus().ok();
     if (!ready_) return;
     plan_ = ggml_graph_plan(graph_, threads, nullptr);
     work_.resize(plan_.work_size);
     plan_.work_data = work_.data();
+  }
+
+  // Makes the allocator's buffer large enough. Only when every rival has done so, Allocate: a
+  // buffer that grows takes the place of the one before.
+  void Reserve(ggml_gallocr_t allocator) {
+    ready_ = ready_ && ggml_gallocr_reserve(allocator, graph_);
+  }
+  void Allocate(ggml_gallocr_t allocator) {
+    ready_ = ready_ && ggml_gallocr_alloc_graph(allocator, graph_);
   }
 
   double Seconds() {
@@ -66,7 +74,6 @@ class Products {
   ggml_context_ptr context_;
   ggml_cgraph* graph_ = nullptr;
   ggml_tensor* rows_ = nullptr;
-  ggml_gallocr_ptr allocator_;
   ggml_cplan plan_ = {};
   std::vector<std::uint8_t> work_;
   bool ready_ = false;
@@ -87,6 +94,11 @@ std::vector<double> MeasureProducts(std::span<const ggml_tensor* const> matrices
   for (const LinearBackend* backend : backends) {
     rivals.push_back(std::make_unique<Products>(matrices, backend, rows, threads));
   }
+  // Rivals run one at a time, and write their rows anew: results of a large vocabulary, which take
+  // most, are in memory once.
+  const ggml_gallocr_ptr allocator(ggml_gallocr_new(ggml_backend_cpu_buffer_type()));
+  for (const auto& rival : rivals) rival->Reserve(allocator.get());
+  for (const auto& rival : rivals) rival->Allocate(allocator.get());
   std::vector<double> best(backends.size(), std::numeric_limits<double>::infinity());
   double spent = 0;
   for (int round = 0; round < kRounds && spent < kBoundSeconds; ++round) {
