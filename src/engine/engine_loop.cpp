@@ -29,12 +29,13 @@ EngineLoop::EngineLoop(const EngineParts& parts, const EngineLimits& limits, Eng
 
 void EngineLoop::Run(const std::atomic<bool>* abandon) {
   bool idle = false;
-  const Clock::time_point begin = Clock::now();
   for (;;) {
     EngineInbox::Mail mail = inbox_->Take(/*wait=*/idle);
     const bool stop = mail.stop;
     const Clock::time_point start = Clock::now();
-    cache_->SetTime(std::chrono::duration_cast<std::chrono::milliseconds>(start - begin).count());
+    // Of the clock's own beginning: a cache may have served an engine before.
+    cache_->SetTime(
+        std::chrono::duration_cast<std::chrono::milliseconds>(start.time_since_epoch()).count());
     Accept(std::move(mail));
     if (stop) break;
     const StepPlan& plan = planner_.Plan();
@@ -57,9 +58,11 @@ void EngineLoop::Accept(EngineInbox::Mail mail) {
 void EngineLoop::Compute(const StepPlan& plan, const std::atomic<bool>* abandon) {
   const Clock::time_point start = Clock::now();
   const Result<std::span<const float>> logits = executor_.Execute(plan, abandon);
-  counted_.forward_seconds += SecondsSince(start);
+  const double seconds = SecondsSince(start);
+  counted_.forward_seconds += seconds;
   ++counted_.steps;
   if (logits.ok()) {
+    planner_.Learn(seconds);
     Commit(plan, *logits);
     return;
   }

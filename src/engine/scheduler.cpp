@@ -51,6 +51,10 @@ bool GoesBefore(const Candidate& a, const Candidate& b) {
   return std::tuple(-a.priority, a.arrival, a.index) < std::tuple(-b.priority, b.arrival, b.index);
 }
 
+bool IsStream(const Candidate& candidate) {
+  return CanCompute(candidate) && candidate.tokens - candidate.computed == 1;
+}
+
 Admission JudgeAdmission(std::span<const Candidate> candidates, std::size_t waiting,
                          const Room& room) {
   const Candidate& next = candidates[waiting];
@@ -90,8 +94,7 @@ std::vector<RowShare> ShareRows(std::span<const Candidate> candidates, int max_r
   std::vector<std::size_t> prompts;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (!CanCompute(candidates[i])) continue;
-    const bool is_single = candidates[i].tokens - candidates[i].computed == 1;
-    (is_single ? single : prompts).push_back(i);
+    (IsStream(candidates[i]) ? single : prompts).push_back(i);
   }
   if (single.size() >= static_cast<std::size_t>(max_rows)) {
     single.insert(single.end(), prompts.begin(), prompts.end());

@@ -69,6 +69,9 @@ struct Admission {
 Admission JudgeAdmission(std::span<const Candidate> candidates, std::size_t waiting,
                          const Room& room);
 
+// Whether it computes a token at a time, for a reply that somebody reads.
+bool IsStream(const Candidate& candidate);
+
 // Rows of one candidate in a step.
 struct RowShare {
   std::size_t candidate = 0;

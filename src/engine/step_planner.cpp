@@ -153,7 +153,8 @@ void StepPlanner::AddSlice(std::size_t index, int rows) {
 
 void StepPlanner::ShareOut() {
   const std::span<const Candidate> candidates = roster_->candidates();
-  std::vector<RowShare> shares = ShareRows(candidates, max_rows_);
+  const bool streams = std::any_of(candidates.begin(), candidates.end(), IsStream);
+  std::vector<RowShare> shares = ShareRows(candidates, budget_.Rows(streams));
   // Who goes first reserves first, whatever the order of the rows.
   std::vector<std::size_t> order(shares.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/roster.h"
+#include "engine/step_budget.h"
 #include "engine/step_plan.h"
 
 namespace swiftkv {
@@ -20,11 +21,14 @@ class StepPlanner {
  public:
   // Both must outlive the planner. `max_rows` of a step, `max_places` of all choices together.
   StepPlanner(Roster* roster, KvCache* cache, int max_rows, int max_places)
-      : roster_(roster), cache_(cache), max_rows_(max_rows), max_places_(max_places) {}
+      : roster_(roster), cache_(cache), budget_(max_rows), max_places_(max_places) {}
 
   // Plans the next step, all of whose rows are reserved. An empty plan: nobody can compute anything
   // until something comes from outside.
   const StepPlan& Plan();
+
+  // Tells what the forward pass of the last plan took, in seconds: the next ones are cut to it.
+  void Learn(double seconds) { budget_.Learn(static_cast<int>(plan_.tokens.size()), seconds); }
 
   // Whose the slices of the last plan are, [slices].
   const std::vector<Seat>& seats() const { return seats_; }
@@ -48,7 +52,7 @@ class StepPlanner {
 
   Roster* roster_;
   KvCache* cache_;
-  const int max_rows_;
+  StepBudget budget_;
   const int max_places_;
   std::uint64_t step_ = 0;
   StepPlan plan_;
