@@ -71,6 +71,8 @@ class FramePool {
     return frame < keeper_tags_.size() ? keeper_tags_[frame] : 0;
   }
   std::uint32_t kept_frames() const { return kept_frames_; }
+  // The metadata that exists for the keeper.
+  std::uint64_t keeper_bytes() const { return keeper_tags_.charged_bytes(); }
 
   // Returns the frame's twin, or Arena::kNoFrame.
   std::uint32_t twin(std::uint32_t frame) const {

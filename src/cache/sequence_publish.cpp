@@ -72,17 +72,14 @@ void SequenceSet::Publish(Sequence* sequence) {
   if (names.published_end >= end) return;
   NodeId node = index_.MarkPath(names.node, names.published_end);
   for (std::int64_t block = names.published_end; block < end; ++block) {
-    if (!index_.MayPublish(node)) {
-      Unname(sequence);
-      return;
-    }
     if (!PublishBlock(sequence, block, node)) return;
     names.published_end = block + 1;
     node = index_.tree()[node].toward;
   }
 }
 
-// False where there is no room: a later commit tries again.
+// False where there is no room, so that a later commit tries again, or where the block before is
+// findable no more: then the sequence has no names any more.
 bool SequenceSet::PublishBlock(Sequence* sequence, std::int64_t block, NodeId node) {
   if (index_.tree()[node].published) TakePublished(sequence, block, node);
   for (std::size_t group = 0; group < sequence->tables.size(); ++group) {
@@ -94,10 +91,16 @@ bool SequenceSet::PublishBlock(Sequence* sequence, std::int64_t block, NodeId no
     const bool is_kept_elsewhere =
         tag != 0 && index_.tree().frames(node)[group] != block_frames_[group];
     if (!is_kept_elsewhere) continue;
-    if (geometry_->window(group) == 0) return false;
+    SKV_CHECK(geometry_->window(group) != 0, "a block has two names");
     block_frames_[group] = Arena::kNoFrame;
   }
-  return WithEviction([&] { return index_.TryPublish(node, block_frames_); });
+  bool is_orphan = false;  // what is evicted may be the block before, if no window sees it
+  const bool has_room = WithEviction([&] {
+    is_orphan = !index_.MayPublish(node);
+    return is_orphan || index_.TryPublish(node, block_frames_);
+  });
+  if (is_orphan) Unname(sequence);
+  return has_room && !is_orphan;
 }
 
 // Two sequences that computed the same block keep one copy of it, the one that was there first.

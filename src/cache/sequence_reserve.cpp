@@ -18,8 +18,9 @@ Status SequenceSet::Reserve(SequenceId id, int num_tokens) {
   const std::int64_t end_block = BlocksFor(target);
   const std::uint64_t needed = BytesToReserve(sequence, end_block);
   const std::uint64_t peak = budget_->peak_bytes();
-  // What cannot fit even into the holes of mapped pages is refused before any work.
-  const bool may_fit = needed <= budget_->left_bytes() + FreeBytes() + index_.reclaimable_bytes();
+  // What cannot fit even into the holes of mapped pages and the place of all that may be evicted,
+  // its metadata included, is refused before any work.
+  const bool may_fit = needed <= budget_->left_bytes() + FreeBytes() + EvictableBytes();
   if (!may_fit || !TryExtend(&sequence, end_block)) {
     if (may_fit) TakeBack(&sequence);
     budget_->RestorePeak(peak);
@@ -118,6 +119,14 @@ void SequenceSet::MakeLastBlocksWritable(Sequence* sequence) {
     table.Replace(block, copy);
     frames.Release({&last, 1});
   }
+}
+
+std::uint64_t SequenceSet::EvictableBytes() const {
+  std::uint64_t bytes = index_.reclaimable_bytes();
+  if (bytes == 0) return 0;
+  bytes += index_.metadata_bytes() + index_.heap_bytes();
+  for (const auto& pool : pools()) bytes += pool->keeper_bytes();
+  return bytes;
 }
 
 std::uint64_t SequenceSet::FreeBytes() const {

@@ -143,6 +143,7 @@ class SequenceSet {
   bool TryExtend(Sequence* sequence, std::int64_t end_block);
   void TakeBack(Sequence* sequence);
   void MakeLastBlocksWritable(Sequence* sequence);
+  std::uint64_t EvictableBytes() const;
   std::uint64_t FreeBytes() const;
 
   const CacheGeometry* const geometry_;

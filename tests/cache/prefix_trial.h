@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,10 +32,26 @@ inline std::vector<std::uint32_t> ContextSeeds(const Tokens& tokens, std::uint32
   return seeds;
 }
 
-// One value of a token's row: exact in 16-bit formats.
-inline float RowValue(std::uint32_t seed, int layer, bool is_key) {
-  const std::uint32_t x = (seed + static_cast<std::uint32_t>(layer) * 7919U) * 2654435761U;
-  return static_cast<float>(static_cast<int>((x >> 8) % 1021) - 510) * (is_key ? 1.0F : -1.0F);
+// A token's row of one layer, the same for all heads; exact in formats of 16 bits.
+inline std::vector<float> RowOf(std::uint32_t seed, int layer, int head_dim, bool is_key) {
+  std::vector<float> row;
+  std::uint32_t x = (seed + static_cast<std::uint32_t>(layer) * 7919U + (is_key ? 1U : 0U)) | 1U;
+  for (int c = 0; c < head_dim; ++c) {
+    x = x * 1664525U + 1013904223U;
+    row.push_back(static_cast<float>(static_cast<int>((x >> 16) % 255) - 127));
+  }
+  return row;
+}
+
+// The size of the difference, as a fraction of `expected`'s.
+inline double RelativeError(const std::vector<float>& row, const std::vector<float>& expected) {
+  double error = 0;
+  double size = 0;
+  for (std::size_t c = 0; c < row.size(); ++c) {
+    error += (row[c] - expected[c]) * (row[c] - expected[c]);
+    size += expected[c] * expected[c];
+  }
+  return std::sqrt(error / size);
 }
 
 class PrefixTrial {
@@ -81,8 +98,12 @@ class PrefixTrial {
       std::vector<float> keys;
       std::vector<float> values;
       for (std::size_t t = begin; t < end; ++t) {
-        keys.insert(keys.end(), stride, RowValue(seeds[t], layer, true));
-        values.insert(values.end(), stride, RowValue(seeds[t], layer, false));
+        const std::vector<float> key = RowOf(seeds[t], layer, shape.head_dim, true);
+        const std::vector<float> value = RowOf(seeds[t], layer, shape.head_dim, false);
+        for (int head = 0; head < shape.kv_heads; ++head) {
+          keys.insert(keys.end(), key.begin(), key.end());
+          values.insert(values.end(), value.begin(), value.end());
+        }
       }
       cache_->StoreRows({.sequence = id,
                          .layer = layer,
@@ -98,7 +119,7 @@ class PrefixTrial {
 
   // Adopts, computes the rest in chunks, checks every visible row; returns the hit.
   PrefixHit Serve(SequenceId id, const Tokens& tokens, std::size_t chunk = 1000,
-                  std::uint32_t family = 0) {
+                  std::uint32_t family = 0, double tolerance = 0) {
     auto hit = cache_->AdoptPrefix(id, tokens);
     EXPECT_TRUE(hit.ok()) << hit.status().message();
     EXPECT_EQ(hit->tokens, cache_->Length(id));
@@ -107,7 +128,7 @@ class PrefixTrial {
       EXPECT_TRUE(Compute(id, tokens, at, family)) << at;
       if (::testing::Test::HasFailure()) return *hit;
     }
-    Check(id, tokens, family);
+    Check(id, tokens, family, tolerance);
     return *hit;
   }
 
@@ -124,9 +145,13 @@ class PrefixTrial {
     return cache_->FindPrefix(format_, scope, tokens);
   }
 
-  // Every row that the sequence sees is what its own tokens make; within `tolerance` of a value's
-  // size.
-  void Check(SequenceId id, const Tokens& tokens, std::uint32_t family = 0, float tolerance = 0) {
+  // Every row that the sequence sees is what its own tokens make, within `tolerance` of its size.
+  void Check(SequenceId id, const Tokens& tokens, std::uint32_t family = 0, double tolerance = 0) {
+    CheckRows(id, tokens, family, tolerance);
+    cache_->CheckInvariants();
+  }
+
+  void CheckRows(SequenceId id, const Tokens& tokens, std::uint32_t family, double tolerance) {
     const std::vector<std::uint32_t> seeds = ContextSeeds(tokens, family);
     ASSERT_LE(static_cast<std::size_t>(cache_->Length(id)), tokens.size());
     std::vector<float> row;
@@ -143,22 +168,22 @@ class PrefixTrial {
         next += run.num_tokens;
         for (int t = 0; t < run.num_tokens; ++t) {
           const auto position = static_cast<std::size_t>(run.first_position + t);
+          const std::vector<float> key = RowOf(seeds[position], layer, shape.head_dim, true);
+          const std::vector<float> value = RowOf(seeds[position], layer, shape.head_dim, false);
           for (int head = 0; head < shape.kv_heads; ++head) {
             const std::byte* const page = run.Page(t / kPageTokens, head);
             const SlotRange slot = {t % kPageTokens, 1};
             run.format.key->Decode(KeyPlane(run.format, run.layout, shape.head_dim, page), slot,
                                    row.data(), row.size());
-            const float key = RowValue(seeds[position], layer, true);
-            ASSERT_NEAR(row[0], key, tolerance * std::abs(key)) << "position " << position;
+            ASSERT_LE(RelativeError(row, key), tolerance) << "position " << position;
             run.format.value->Decode(ValuePlane(run.format, run.layout, shape.head_dim, page), slot,
                                      row.data(), row.size());
-            ASSERT_NEAR(row.back(), -key, tolerance * std::abs(key)) << "position " << position;
+            ASSERT_LE(RelativeError(row, value), tolerance) << "position " << position;
           }
         }
       }
       ASSERT_EQ(next, cache_->Length(id));
     }
-    cache_->CheckInvariants();
   }
 
  private:
