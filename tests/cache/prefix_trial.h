@@ -133,10 +133,10 @@ class PrefixTrial {
   }
 
   // The same with a sequence of its own, which goes again.
-  PrefixHit ServeOnce(const Tokens& tokens, const PrefixScope& scope = {},
-                      std::uint32_t family = 0) {
+  PrefixHit ServeOnce(const Tokens& tokens, const PrefixScope& scope = {}, std::uint32_t family = 0,
+                      double tolerance = 0) {
     const SequenceId id = Create(scope);
-    const PrefixHit hit = Serve(id, tokens, 1000, family);
+    const PrefixHit hit = Serve(id, tokens, 1000, family, tolerance);
     cache_->Release(id);
     return hit;
   }
