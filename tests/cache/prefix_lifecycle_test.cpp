@@ -115,17 +115,6 @@ TEST(PrefixLifecycleTest, LayersThatSeeOnlyTheNewestTokensAreNotSealed) {
   }
   layers = Interleave(8, 4, {1, 32, 130});
   EXPECT_EQ(PageFormatName(FormatPlan::For(layers, "int4", "int4")->sealed.layer(2)), "int4");
-  PrefixTrial trial({"windows", Interleave(8, 4, {1, 32, 100})}, 16 << 20, {"int4", "int4"});
-  PrefixScope any;
-  any.allowed = Quality::kAny;
-  const Tokens prompt = Prompt(1, 30 * kB);
-  const SequenceId id = trial.Create(any);
-  for (std::size_t end = 40; end <= prompt.size(); end += 40) {
-    ASSERT_TRUE(trial.Compute(id, prompt, end));
-  }
-  EXPECT_EQ(
-      trial.ServeOnce(Join(Tokens(prompt.begin(), prompt.begin() + 320), {1}), any, 0, 0.3).tokens,
-      320);
 }
 
 }  // namespace
