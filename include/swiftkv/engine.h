@@ -58,6 +58,7 @@ struct EngineOptions {
 struct EngineSnapshot {
   int running = 0;                      // choices in the cache
   int waiting = 0;                      // choices that wait for a place, preempted ones included
+  int most_running = 0;                 // in the cache in any step so far
   std::uint64_t steps = 0;              // forward passes
   std::uint64_t finished_requests = 0;  // however they ended
   std::uint64_t preemptions = 0;
@@ -68,6 +69,7 @@ struct EngineSnapshot {
   double queue_seconds = 0;    // waited for first places, all requests together
   double forward_seconds = 0;  // spent in forward passes
   double busy_seconds = 0;     // in steps: forward passes, scheduling and sampling
+  double running_seconds = 0;  // the same, counted once for each choice in the cache
   KvBalance balance;
 };
 

@@ -2,6 +2,7 @@
 // Implements the loop.
 #include "engine/engine_loop.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -40,8 +41,12 @@ void EngineLoop::Run(const std::atomic<bool>* abandon) {
     if (stop) break;
     const StepPlan& plan = planner_.Plan();
     idle = plan.empty();
+    const int running = roster_.CountRunning();
     if (!idle) Compute(plan, abandon);
-    counted_.busy_seconds += SecondsSince(start);
+    const double seconds = SecondsSince(start);
+    counted_.busy_seconds += seconds;
+    counted_.running_seconds += running * seconds;
+    counted_.most_running = std::max(counted_.most_running, running);
     Publish();
   }
   roster_.CancelAll();

@@ -180,6 +180,11 @@ void Roster::LookUp(std::size_t index) {
   candidate.bytes_to_come = BytesToCome(*seat.request, *seat.choice, hit.tokens);
 }
 
+int Roster::CountRunning() const {
+  return static_cast<int>(std::count_if(candidates_.begin(), candidates_.end(),
+                                        [](const Candidate& c) { return c.running; }));
+}
+
 std::uint64_t Roster::AvailableBytes() const {
   const KvBalance balance = cache_->Balance();
   return balance.limit_bytes - balance.mapped_bytes + balance.free_bytes +

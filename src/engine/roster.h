@@ -39,6 +39,7 @@ class Roster {
   void Collect();
   std::span<const Candidate> candidates() const { return candidates_; }
   const Seat& seat(std::size_t index) const { return seats_[index]; }
+  int CountRunning() const;  // of the candidates
 
   // Whether anybody had a place and a reader at Collect, so that steps go on whoever gets a place
   // now.
