@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "tools/bench_attention_command.h"
+#include "tools/bench_capacity_command.h"
 #include "tools/bench_engine_command.h"
 #include "tools/bench_model_command.h"
 #include "tools/bench_waste_command.h"
@@ -25,6 +26,7 @@ struct Bench {
 
 constexpr Bench kBenches[] = {
     {"attention", "kernels beside the machine's own speed", BenchAttentionCommand},
+    {"capacity", "requests that little memory serves, paged and reserved", BenchCapacityCommand},
     {"engine", "requests that share a prefix, computed together", BenchEngineCommand},
     {"model", "tokens per second of a model behind contexts of some depths", BenchModelCommand},
     {"waste", "memory that holds no token, paged and reserved", BenchWasteCommand},

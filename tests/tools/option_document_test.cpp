@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "tools/bench_attention_options.h"
+#include "tools/bench_capacity_options.h"
 #include "tools/bench_engine_options.h"
 #include "tools/bench_model_options.h"
 #include "tools/bench_waste_options.h"
@@ -80,6 +81,7 @@ TEST(OptionDocumentTest, ListsEveryOptionAsTheProgramHasIt) {
   visitor.Command<EvalOptions>("eval");
   visitor.Command<InspectOptions>("inspect");
   visitor.Command<BenchAttentionOptions>("bench attention");
+  visitor.Command<BenchCapacityOptions>("bench capacity");
   visitor.Command<BenchEngineOptions>("bench engine");
   visitor.Command<BenchModelOptions>("bench model");
   visitor.Command<BenchWasteOptions>("bench waste");
