@@ -43,8 +43,9 @@ class RequestAllocator {
   virtual double ExternalSlots() const = 0;
   // Returns the bytes of the slots that hold a token.
   virtual std::uint64_t FilledBytes() const = 0;
-  // Returns what the kernel counts for the allocator's memory (smaps), and what it charges for
-  // bookkeeping. Errors: Internal where smaps cannot be read.
+  // Returns what the kernel counts for the allocator's memory (Private_Dirty in smaps), and what it
+  // charges for bookkeeping on the heap. One cache lives in the process at a time. Errors: those of
+  // ReadMappings.
   virtual Result<std::uint64_t> ResidentBytes() = 0;
 };
 

@@ -2,6 +2,7 @@
 // Measures and prints.
 #include "tools/bench_waste_command.h"
 
+#include <fstream>
 #include <string>
 
 #include "base/status_macros.h"
@@ -11,7 +12,6 @@
 #include "tools/exit_status.h"
 #include "tools/failure_report.h"
 #include "tools/interrupt.h"
-#include "tools/kept_file.h"
 #include "tools/progress_line.h"
 #include "tools/standard_output.h"
 
@@ -26,10 +26,17 @@ Result<WasteBenchResult> Measure(const BenchWasteOptions& options) {
   });
 }
 
+Status WriteChart(const std::string& path, const std::string& svg) {
+  std::ofstream file(path, std::ios::binary);
+  file << svg;
+  file.close();
+  return file ? Status::Ok() : Status::Internal("the chart cannot be written to: " + path);
+}
+
 Result<int> Run(const BenchWasteOptions& options) {
   SKV_ASSIGN_OR_RETURN(const WasteBenchResult result, Measure(options));
   if (!options.svg.empty()) {
-    SKV_RETURN_IF_ERROR(ReplaceFile(options.svg, WasteBenchSvg(result, options)));
+    SKV_RETURN_IF_ERROR(WriteChart(options.svg, WasteBenchSvg(result, options)));
   }
   StandardOutput output;
   output.Write(options.json ? WasteBenchJson(result, options) + "\n"

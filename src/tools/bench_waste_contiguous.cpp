@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/process_memory.h"
+#include "base/process_mappings.h"
 #include "base/status_macros.h"
 #include "tools/bench_waste_pool.h"
 
@@ -71,8 +71,7 @@ class ContiguousAllocator final : public RequestAllocator {
   Result<std::uint64_t> ResidentBytes() override {
     if (!resident_bytes_) {
       pool_.Trim();
-      SKV_ASSIGN_OR_RETURN(resident_bytes_,
-                           swiftkv::ResidentBytes(pool_.range().data(), pool_.range().bytes()));
+      SKV_ASSIGN_OR_RETURN(resident_bytes_, PoolBytes());
     }
     return *resident_bytes_;
   }
@@ -83,6 +82,17 @@ class ContiguousAllocator final : public RequestAllocator {
     int slots = 0;  // 0: the seat is free
     int tokens = 0;
   };
+
+  Result<std::uint64_t> PoolBytes() const {
+    const auto begin = reinterpret_cast<std::uintptr_t>(pool_.range().data());
+    std::uint64_t bytes = 0;
+    SKV_ASSIGN_OR_RETURN(const std::vector<ProcessMapping> mappings, ReadMappings("/proc/self"));
+    for (const ProcessMapping& mapping : mappings) {
+      const bool is_ours = mapping.begin >= begin && mapping.end <= begin + pool_.range().bytes();
+      if (is_ours) bytes += mapping.private_dirty_bytes;
+    }
+    return bytes;
+  }
 
   Reservation& At(int seat) { return seats_[static_cast<std::size_t>(seat)]; }
   std::uint64_t Bytes(int tokens) const { return sizes_->contiguous_bytes(tokens); }

@@ -6,9 +6,10 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/process_memory.h"
+#include "base/process_mappings.h"
 #include "base/status_macros.h"
 #include "cache/mapped_range.h"
+#include "tools/kernel_view.h"
 
 namespace swiftkv {
 namespace {
@@ -16,9 +17,7 @@ namespace {
 class PagedAllocator final : public RequestAllocator {
  public:
   PagedAllocator(std::unique_ptr<KvCache> cache, const AllocatorSpec& spec)
-      : cache_(std::move(cache)),
-        memory_bytes_(spec.memory_bytes),
-        seats_(static_cast<std::size_t>(spec.seats)) {}
+      : cache_(std::move(cache)), seats_(static_cast<std::size_t>(spec.seats)) {}
 
   Status Start(int seat, const RequestLengths&) override {
     SKV_CHECK(!At(seat).is_taken);
@@ -65,13 +64,14 @@ class PagedAllocator final : public RequestAllocator {
     return filled;
   }
 
-  // What the cache charges for bookkeeping is never less than what the kernel counts for it.
+  // Bookkeeping on the heap cannot be told from other heap; it is what the cache charges.
   Result<std::uint64_t> ResidentBytes() override {
-    std::uint64_t bytes = cache_->Balance().metadata_bytes;
-    for (const SizeClass& frames : size_classes_) {
-      SKV_ASSIGN_OR_RETURN(const std::uint64_t resident,
-                           swiftkv::ResidentBytes(frames.base, frames.bytes));
-      bytes += resident;
+    std::uint64_t bytes = cache_->Balance().metadata_heap_bytes;
+    SKV_ASSIGN_OR_RETURN(const std::vector<ProcessMapping> mappings, ReadMappings("/proc/self"));
+    for (const ProcessMapping& mapping : mappings) {
+      const MappingKind kind = KindOf(mapping, frame_bases_);
+      if (kind != MappingKind::kPages && kind != MappingKind::kMetadata) continue;
+      bytes += mapping.private_dirty_bytes;
     }
     return bytes;
   }
@@ -80,12 +80,6 @@ class PagedAllocator final : public RequestAllocator {
   struct SeatState {
     SequenceId sequence{};
     bool is_taken = false;
-  };
-
-  // The addresses of a size class: guard pages lie around them, one or more mappings within.
-  struct SizeClass {
-    const std::byte* base;
-    std::size_t bytes;
   };
 
   SeatState& At(int seat) { return seats_[static_cast<std::size_t>(seat)]; }
@@ -103,20 +97,15 @@ class PagedAllocator final : public RequestAllocator {
   void TouchFreshFrames(SequenceId sequence, int tokens) {
     const std::int64_t first = (cache_->Length(sequence) + kPageTokens - 1) / kPageTokens;
     for (const PageRun& run : Runs(sequence, tokens)) {
-      NoteSizeClass(run);
+      if (std::find(frame_bases_.begin(), frame_bases_.end(), run.base) == frame_bases_.end()) {
+        frame_bases_.push_back(run.base);
+      }
       const std::int64_t skipped =
           std::max<std::int64_t>(0, first - run.first_position / kPageTokens);
       for (std::int64_t page = skipped; page < run.num_pages; ++page) {
         TouchFrame(run.base, run.frames[page] * run.frame_stride, run.frame_stride);
       }
     }
-  }
-
-  void NoteSizeClass(const PageRun& run) {
-    for (const SizeClass& known : size_classes_) {
-      if (known.base == run.base) return;
-    }
-    size_classes_.push_back({run.base, memory_bytes_ / run.frame_stride * run.frame_stride});
   }
 
   // Views are read-only; the memory below is not.
@@ -129,9 +118,8 @@ class PagedAllocator final : public RequestAllocator {
   }
 
   std::unique_ptr<KvCache> cache_;
-  const std::uint64_t memory_bytes_;  // the bound
   std::vector<SeatState> seats_;
-  std::vector<SizeClass> size_classes_;  // of frames that a run has shown
+  std::vector<const std::byte*> frame_bases_;  // of the size classes that runs have shown
 };
 
 }  // namespace

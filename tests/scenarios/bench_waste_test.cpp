@@ -115,7 +115,7 @@ TEST(BenchWasteScenario, WhatDoesNotFitIsLeftOutByName) {
 
 TEST(BenchWasteScenario, PeopleGetTablesAndAChart) {
   const TempDirectory directory;
-  const std::string chart = directory.FilePath("charts/waste.svg");
+  const std::string chart = directory.FilePath("waste.svg");
   const ProcessOutcome outcome =
       Bench({"--geometry", "smollm2", "--formats", "f16", "--batch", "2", "--requests", "4",
              "--lengths", "fixed:100", "--svg", chart});
