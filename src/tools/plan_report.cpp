@@ -28,6 +28,7 @@ Json RowJson(const PlanRow& row) {
       {"bytes_per_request_without_gqa", row.unshared_bytes ? Json(*row.unshared_bytes) : Json()},
       {"bytes_per_request_without_windows", row.windowless_bytes},
       {"bytes_of_batch", row.batch_bytes},
+      {"key_guide_bytes", row.guide_bytes},
       {"memory_needed_bytes", row.needed_bytes},
       {"max_context", row.max_context},
       {"max_concurrent", row.max_concurrent},
