@@ -89,14 +89,14 @@ Admission JudgeAdmission(std::span<const Candidate> candidates, std::size_t wait
   return {AdmissionVerdict::kPreempt, *victim};
 }
 
-std::vector<RowShare> ShareRows(std::span<const Candidate> candidates, int max_rows) {
+std::vector<RowShare> ShareRows(std::span<const Candidate> candidates, const StepRows& most) {
   std::vector<std::size_t> single;
   std::vector<std::size_t> prompts;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (!CanCompute(candidates[i])) continue;
     (IsStream(candidates[i]) ? single : prompts).push_back(i);
   }
-  if (single.size() >= static_cast<std::size_t>(max_rows)) {
+  if (single.size() >= static_cast<std::size_t>(most.all)) {
     single.insert(single.end(), prompts.begin(), prompts.end());
     prompts.clear();
   }
@@ -111,12 +111,13 @@ std::vector<RowShare> ShareRows(std::span<const Candidate> candidates, int max_r
     return GoesBefore(candidates[a], candidates[b]);
   });
   std::vector<RowShare> shares;
-  std::int64_t left = max_rows;
+  std::int64_t left = most.all;
   for (const std::size_t i : single) {
     if (left == 0) break;
     shares.push_back({i, 1});
     --left;
   }
+  left = std::min<std::int64_t>(left, most.of_prompts);
   for (const std::size_t i : prompts) {
     if (left == 0) break;
     const std::int64_t wanted = candidates[i].tokens - candidates[i].computed;

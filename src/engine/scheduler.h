@@ -78,10 +78,16 @@ struct RowShare {
   int rows = 0;
 };
 
-// Shares at most `max_rows` rows out: first one to each that has one token to compute, then the
+// Rows that a step may have at most.
+struct StepRows {
+  int all = 0;
+  int of_prompts = 0;  // of candidates with more than one token to compute, at least 1
+};
+
+// Shares the rows of a step out: first one to each that has one token to compute, then the
 // rest to prompts in order, in chunks that end with a block where they don't end the prompt. Where
 // there are not rows enough for everyone's one, those go first that have waited longest.
-std::vector<RowShare> ShareRows(std::span<const Candidate> candidates, int max_rows);
+std::vector<RowShare> ShareRows(std::span<const Candidate> candidates, const StepRows& most);
 
 // Returns whom candidates[needy] may take the place of: of those running that go after it, or are
 // paused, the one with the lowest priority, then the least to recompute, then the last arrival.

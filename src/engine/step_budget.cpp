@@ -4,27 +4,34 @@
 
 #include <algorithm>
 
+#include "model/language_model.h"
 #include "swiftkv/page_view.h"
 
 namespace swiftkv {
 namespace {
 
+// Below the bound there is room for what a guess is wrong by.
 constexpr double kAimedSeconds = 0.75 * kStallSeconds;
-// Fewer rows say little of what a row of a long step takes.
-constexpr int kTellingRows = 2 * kPageTokens;
 
 }  // namespace
 
-int StepBudget::Rows(bool streams) const {
+int StepBudget::PromptRows(bool streams) const {
   if (!streams) return most_rows_;
   const int least = std::min(most_rows_, kPageTokens);
-  if (row_seconds_ == 0) return std::max(least, most_rows_ / 4);
-  const double rows = std::min(kAimedSeconds / row_seconds_, static_cast<double>(most_rows_));
+  if (!row_seconds_) return std::max(least, most_rows_ / 4);
+  const double seconds = std::max(kAimedSeconds - stream_seconds_, stream_seconds_);
+  const double most = most_rows_;
+  const double rows = *row_seconds_ * most <= seconds ? most : seconds / *row_seconds_;
   return std::max(least, static_cast<int>(rows));
 }
 
-void StepBudget::Learn(int rows, double seconds) {
-  if (rows >= std::min(kTellingRows, most_rows_)) row_seconds_ = seconds / rows;
+void StepBudget::Learn(bool streams, int prompt_rows, double seconds) {
+  if (prompt_rows == 0) {
+    stream_seconds_ = seconds;
+  } else {
+    const double own = std::max(0.0, seconds - (streams ? stream_seconds_ : 0));
+    row_seconds_ = own / prompt_rows;
+  }
 }
 
 }  // namespace swiftkv

@@ -1,31 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounds the rows of a step so that streams do not stall while prompts are computed. Layer: engine.
+// Bounds the rows of prompts in a step so that streams do not stall while prompts are computed.
+// Layer: engine.
 //
-// Owner: the engine's thread. Reads no clock: it is told what steps took. How long a row takes
-// depends on the model, the machine, the depth of contexts and on how many rows share the work of a
-// step, so the last step that was like the next one is the best guess.
+// Owner: the engine's thread. Reads no clock: it is told what steps took. What a row of a prompt
+// takes depends on the model, the machine, the depth of contexts and on how many rows share the
+// work of a step, so the last step with a prompt is the best guess for the next one; every such
+// step is learnt from, so that no guess outlives the next step.
 #pragma once
+
+#include <optional>
 
 namespace swiftkv {
 
-// The longest that a stream should wait for a token because of a prompt, in seconds; room is left
-// below it for what a guess is wrong by.
-inline constexpr double kStallSeconds = 0.25;
-
 class StepBudget {
  public:
-  // Of at most `most_rows` rows, which suit steps that nobody waits for.
+  // Steps that nobody waits for may have `most_rows` rows.
   explicit StepBudget(int most_rows) : most_rows_(most_rows) {}
 
-  // Returns how many rows the next step may have. `streams`: some replies are under way.
-  int Rows(bool streams) const;
+  // Returns how many rows of prompts the next step may have beside one of each stream. `streams`:
+  // some replies are under way. Where streams alone take as long as they should wait, prompts get
+  // as much time again: they must go on too.
+  int PromptRows(bool streams) const;
 
-  // Tells what a step took, in seconds.
-  void Learn(int rows, double seconds);
+  // Tells what a step took, in seconds, of which `prompt_rows` rows were of prompts. `streams` as
+  // it was for that step.
+  void Learn(bool streams, int prompt_rows, double seconds);
 
  private:
   int most_rows_;
-  double row_seconds_ = 0;  // of the last step with a prompt in it; 0: there was none yet
+  double stream_seconds_ = 0;          // of the last step of streams alone
+  std::optional<double> row_seconds_;  // of a prompt's row in the last step that had any
 };
 
 }  // namespace swiftkv

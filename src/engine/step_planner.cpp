@@ -153,8 +153,9 @@ void StepPlanner::AddSlice(std::size_t index, int rows) {
 
 void StepPlanner::ShareOut() {
   const std::span<const Candidate> candidates = roster_->candidates();
-  const bool streams = std::any_of(candidates.begin(), candidates.end(), IsStream);
-  std::vector<RowShare> shares = ShareRows(candidates, budget_.Rows(streams));
+  streams_ = std::any_of(candidates.begin(), candidates.end(), IsStream);
+  std::vector<RowShare> shares =
+      ShareRows(candidates, {.all = max_rows_, .of_prompts = budget_.PromptRows(streams_)});
   // Who goes first reserves first, whatever the order of the rows.
   std::vector<std::size_t> order(shares.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -166,8 +167,11 @@ void StepPlanner::ShareOut() {
     const bool has_place = candidates[share.candidate].running;
     share.rows = has_place ? Reserve(share.candidate, share.rows) : 0;
   }
+  prompt_rows_ = 0;
   for (const RowShare& share : shares) {
-    if (share.rows > 0) AddSlice(share.candidate, share.rows);
+    if (share.rows == 0) continue;
+    if (!IsStream(candidates[share.candidate])) prompt_rows_ += share.rows;
+    AddSlice(share.candidate, share.rows);
   }
 }
 

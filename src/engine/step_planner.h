@@ -21,14 +21,18 @@ class StepPlanner {
  public:
   // Both must outlive the planner. `max_rows` of a step, `max_places` of all choices together.
   StepPlanner(Roster* roster, KvCache* cache, int max_rows, int max_places)
-      : roster_(roster), cache_(cache), budget_(max_rows), max_places_(max_places) {}
+      : roster_(roster),
+        cache_(cache),
+        max_rows_(max_rows),
+        budget_(max_rows),
+        max_places_(max_places) {}
 
   // Plans the next step, all of whose rows are reserved. An empty plan: nobody can compute anything
   // until something comes from outside.
   const StepPlan& Plan();
 
   // Tells what the forward pass of the last plan took, in seconds: the next ones are cut to it.
-  void Learn(double seconds) { budget_.Learn(static_cast<int>(plan_.tokens.size()), seconds); }
+  void Learn(double seconds) { budget_.Learn(streams_, prompt_rows_, seconds); }
 
   // Whose the slices of the last plan are, [slices].
   const std::vector<Seat>& seats() const { return seats_; }
@@ -52,10 +56,13 @@ class StepPlanner {
 
   Roster* roster_;
   KvCache* cache_;
+  const int max_rows_;
   StepBudget budget_;
   const int max_places_;
   std::uint64_t step_ = 0;
   StepPlan plan_;
+  bool streams_ = false;  // somebody computed a token at a time in the last plan
+  int prompt_rows_ = 0;   // of the last plan, those that were not
   std::vector<Seat> seats_;
 };
 

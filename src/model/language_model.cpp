@@ -123,7 +123,6 @@ void LanguageModel::State::MeasureLinear(const LinearMemo& memo, bool repacked) 
 // A prefill's step delays the streams beside it: it is as long as kStallSeconds of linear work, but
 // has rows enough that unpacking the weights stays below a quarter of it.
 int LanguageModel::State::UsualRows() const {
-  constexpr double kStallSeconds = 0.25;
   const double seconds_per_row = linear_choice.SecondsPerRow(ListMatrices(weights));
   if (seconds_per_row <= 0) return kUnmeasuredRows;
   const double rows = std::min<double>(kStallSeconds / seconds_per_row, kMostUsualRows);

@@ -36,6 +36,9 @@ std::string LinearBackendNames();
 // The word that leaves the choice of a linear backend to measuring.
 inline constexpr const char* kMeasuredLinear = "auto";
 
+// The longest that a stream should wait for a token because of a prompt, in seconds.
+inline constexpr double kStallSeconds = 0.25;
+
 struct ModelOptions {
   std::string path;  // a GGUF; of a split model the first shard
   int threads = 0;   // 0: the cores that this process may use

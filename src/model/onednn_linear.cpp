@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <vector>
 
@@ -45,9 +46,14 @@ class OneThread {
 constexpr std::size_t kGeneratorBytes = 64U << 20;
 
 // Throws what oneDNN throws where it does notice.
-void ExpectMemoryToGenerate() {
-  const AlignedBytes room = AllocateAligned(kGeneratorBytes);
+AlignedBytes AllocateOrThrow(std::size_t bytes) {
+  AlignedBytes room = AllocateAligned(bytes);
   if (room == nullptr) throw dnnl::error(dnnl_out_of_memory, "no memory to generate a kernel");
+  return room;
+}
+
+void ExpectMemoryToGenerate() {
+  const AlignedBytes room = AllocateOrThrow(kGeneratorBytes);
   *static_cast<volatile std::byte*>(room.get()) = std::byte{0};  // or compilers leave it all out
 }
 
@@ -70,18 +76,6 @@ struct Kernel {
     const dnnl::matmul::primitive_desc description({in, panel, out}, attributes, Engine());
     scratchpad = description.scratchpad_desc();
     matmul = dnnl::matmul(description);
-    RunOnce();
-  }
-
-  // Generates what oneDNN puts off until a kernel runs for the first time, so that no step can find
-  // the memory gone.
-  void RunOnce() const {
-    const std::vector<float> rows(in.get_size() / sizeof(float) + 1);  // zeros in either type
-    const std::vector<float> weights(panel.get_size() / sizeof(float) + 1);
-    std::vector<float> results(out.get_size() / sizeof(float) + 1);
-    const AlignedBytes scratch = AllocateAligned(scratchpad.get_size() + 1);
-    const KeptTiles kept;
-    Run(rows.data(), weights.data(), results.data(), scratch.get());
   }
 
   // On a thread of ggml's team, which no exception may leave.
@@ -112,6 +106,24 @@ struct Kernel {
   dnnl::matmul matmul;
 };
 
+// Has oneDNN generate what it puts off until a kernel of these sizes runs for the first time, so
+// that no step can find the memory gone. That does not depend on the stride of results, which here
+// lie back to back: those of a whole matrix may be large.
+void GenerateAll(DataType type, int rows, std::int64_t inputs, std::int64_t outputs) {
+  const Kernel kernel(type, rows, inputs, outputs, outputs);
+  const auto zeros = [](std::size_t bytes) {
+    AlignedBytes memory = AllocateOrThrow(bytes + 1);
+    std::memset(memory.get(), 0, bytes);
+    return memory;
+  };
+  const AlignedBytes in = zeros(kernel.in.get_size());
+  const AlignedBytes panel = zeros(kernel.panel.get_size());
+  const AlignedBytes out = zeros(kernel.out.get_size());
+  const AlignedBytes scratch = zeros(kernel.scratchpad.get_size());
+  const KeptTiles kept;
+  kernel.Run(in.get(), panel.get(), reinterpret_cast<float*>(out.get()), scratch.get());
+}
+
 double SecondsOf(DataType type) {
   constexpr int kRows = 64;
   constexpr std::int64_t kInputs = 512;
@@ -139,7 +151,7 @@ DataType MeasureFastestType() {
   try {
     return SecondsOf(DataType::f32) > kWorthwhile * SecondsOf(DataType::bf16) ? DataType::bf16
                                                                               : DataType::f32;
-  } catch (const dnnl::error&) {
+  } catch (const std::exception&) {
     return DataType::f32;  // the library has no bf16 here
   }
 }
@@ -186,9 +198,11 @@ class OnednnProduct final : public LinearProduct {
  public:
   OnednnProduct(const Panels& panels, int rows, std::int64_t out_stride) : panels_(panels) {
     const LinearShape& shape = panels.shape;
+    GenerateAll(panels.type, rows, shape.inputs, panels.outputs);
     whole_ = std::make_unique<Kernel>(panels.type, rows, shape.inputs, panels.outputs, out_stride);
     const std::int64_t rest = shape.outputs % panels.outputs;
     if (rest > 0) {
+      GenerateAll(panels.type, rows, shape.inputs, rest);
       rest_ = std::make_unique<Kernel>(panels.type, rows, shape.inputs, rest, out_stride);
     }
   }
@@ -253,7 +267,7 @@ class OnednnLinear final : public LinearBackend {
                                       std::int64_t out_stride) const override {
     try {
       return std::make_unique<OnednnProduct>(Panels(type_(), shape), rows, out_stride);
-    } catch (const dnnl::error&) {
+    } catch (const std::exception&) {  // what oneDNN refuses, and want of memory
       return nullptr;
     }
   }

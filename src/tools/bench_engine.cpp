@@ -220,6 +220,11 @@ Result<EngineLateRow> EngineBench::MeasureLate(const BenchFormat& format) {
   });
   engine->Shutdown();
   SKV_RETURN_IF_ERROR(late.stream.status());
+  if (stream.tokens->back() < late.tokens->front()) {
+    return Status::ResourceExhausted(
+        "the stream ended before the long prompt had its first token; tokens of the stream: " +
+        std::to_string(stream.tokens->size()));
+  }
   row.ttft_ms = late.stream.usage().first_token_seconds * 1e3;
   row.gap_max_ms = LongestGap(*stream.tokens, arrival, late.tokens->front());
   return row;

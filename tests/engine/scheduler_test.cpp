@@ -42,7 +42,7 @@ Candidate Prompt(std::uint64_t arrival, std::int64_t computed, std::int64_t toke
 std::vector<std::pair<std::size_t, int>> Shares(const std::vector<Candidate>& candidates,
                                                 int max_rows) {
   std::vector<std::pair<std::size_t, int>> shares;
-  for (const RowShare& share : ShareRows(candidates, max_rows)) {
+  for (const RowShare& share : ShareRows(candidates, {max_rows, max_rows})) {
     shares.emplace_back(share.candidate, share.rows);
   }
   return shares;

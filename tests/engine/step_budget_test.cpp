@@ -1,60 +1,83 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests how many rows a step may have while replies are under way.
+// Tests how many rows of prompts a step may have while replies are under way.
 #include "engine/step_budget.h"
 
 #include <gtest/gtest.h>
 
+#include "model/language_model.h"
+
 namespace swiftkv {
 namespace {
 
+constexpr bool kStreams = true;
+
 TEST(StepBudgetTest, NobodyWhoWaitsLeavesStepsWhole) {
   StepBudget budget(512);
-  EXPECT_EQ(budget.Rows(/*streams=*/false), 512);
-  budget.Learn(512, 10);
-  EXPECT_EQ(budget.Rows(/*streams=*/false), 512);
+  EXPECT_EQ(budget.PromptRows(!kStreams), 512);
+  budget.Learn(!kStreams, 512, 10);
+  EXPECT_EQ(budget.PromptRows(!kStreams), 512);
 }
 
 TEST(StepBudgetTest, BeforeAnythingIsKnownAQuarterIsTaken) {
-  EXPECT_EQ(StepBudget(512).Rows(/*streams=*/true), 128);
-  EXPECT_EQ(StepBudget(32).Rows(/*streams=*/true), 16);
-  EXPECT_EQ(StepBudget(7).Rows(/*streams=*/true), 7);
+  EXPECT_EQ(StepBudget(512).PromptRows(kStreams), 128);
+  EXPECT_EQ(StepBudget(32).PromptRows(kStreams), 16);
+  EXPECT_EQ(StepBudget(7).PromptRows(kStreams), 7);
 }
 
 TEST(StepBudgetTest, StepsAreAsLongAsTheStallAllows) {
   StepBudget budget(512);
-  budget.Learn(128, 0.1);
-  const int rows = budget.Rows(/*streams=*/true);
+  budget.Learn(kStreams, 128, 0.1);
+  const int rows = budget.PromptRows(kStreams);
   EXPECT_GT(rows, 128);
   EXPECT_LT(rows * 0.1 / 128, kStallSeconds);
-  budget.Learn(rows, 2 * kStallSeconds);
-  EXPECT_LT(budget.Rows(/*streams=*/true), rows / 2);
+}
+
+TEST(StepBudgetTest, WhatStreamsThemselvesTakeIsNotThePrompts) {
+  StepBudget budget(512);
+  budget.Learn(kStreams, 0, 0.1);
+  budget.Learn(kStreams, 64, 0.164);  // 1 ms a row
+  const int rows = budget.PromptRows(kStreams);
+  EXPECT_GE(rows, 85);
+  EXPECT_LT(0.1 + rows * 0.001, kStallSeconds);
+}
+
+TEST(StepBudgetTest, PromptsGoOnBesideStreamsThatAreSlowByThemselves) {
+  StepBudget budget(512);
+  budget.Learn(kStreams, 0, 0.4);
+  budget.Learn(kStreams, 16, 0.416);
+  EXPECT_EQ(budget.PromptRows(kStreams), 400);  // as much time again
 }
 
 TEST(StepBudgetTest, ASlowMachineStillComputesABlock) {
   StepBudget budget(512);
-  budget.Learn(128, 1000);
-  EXPECT_EQ(budget.Rows(/*streams=*/true), 16);
+  budget.Learn(kStreams, 128, 1000);
+  EXPECT_EQ(budget.PromptRows(kStreams), 16);
 }
 
-TEST(StepBudgetTest, AFastOneIsBoundedByItsSteps) {
+TEST(StepBudgetTest, OneSlowStepIsForgottenWithTheNext) {
   StepBudget budget(512);
-  budget.Learn(256, 1e-6);
-  EXPECT_EQ(budget.Rows(/*streams=*/true), 512);
+  budget.Learn(kStreams, 128, 1000);
+  budget.Learn(kStreams, budget.PromptRows(kStreams), 0.016);
+  EXPECT_GT(budget.PromptRows(kStreams), 150);
 }
 
-TEST(StepBudgetTest, StepsWithoutAPromptTeachNothing) {
+TEST(StepBudgetTest, AFastMachineIsBoundedByItsSteps) {
   StepBudget budget(512);
-  budget.Learn(1, 1);
-  EXPECT_EQ(budget.Rows(/*streams=*/true), 128);
+  budget.Learn(kStreams, 256, 1e-6);
+  EXPECT_EQ(budget.PromptRows(kStreams), 512);
+  budget.Learn(kStreams, 0, 0.1);
+  budget.Learn(kStreams, 256, 0.09);  // less than streams alone took: nothing is known of rows
+  EXPECT_EQ(budget.PromptRows(kStreams), 512);
 }
 
-// A step's fixed cost weighs more on few rows: the bound must settle, not swing.
+// A step's fixed cost weighs more on few rows: the bound must settle, not swing or stay low.
 TEST(StepBudgetTest, ItSettlesWhereStepsHaveAFixedCost) {
   StepBudget budget(512);
+  budget.Learn(kStreams, 16, 1000);
   int rows = 0;
-  for (int step = 0; step < 20; ++step) {
-    rows = budget.Rows(/*streams=*/true);
-    budget.Learn(rows, 0.05 + rows * 0.001);
+  for (int step = 0; step < 40; ++step) {
+    rows = budget.PromptRows(kStreams);
+    budget.Learn(kStreams, rows, 0.05 + rows * 0.001);
   }
   EXPECT_LT(0.05 + rows * 0.001, kStallSeconds);
   EXPECT_GT(rows, 100);
