@@ -45,14 +45,25 @@ Status CheckServes(const PageFormat& format, const PlanLayer& layer) {
   return Status::Ok();
 }
 
-// Bookkeeping of one size class with so many live frames, in OS pages (cache/arena.h,
-// cache/frame_pool.h): a bit and a count of owners a frame, a count of frames an OS page.
-std::uint64_t ClassBytes(std::uint64_t frames, std::uint64_t frame_bytes) {
+// What one size class with so many live frames maps (cache/arena.h, cache/frame_pool.h).
+struct ClassBytes {
+  std::uint64_t pages = 0;
+  std::uint64_t bookkeeping = 0;  // a bit and a count of owners a frame, a count an OS page
+};
+
+ClassBytes BytesOfClass(std::uint64_t frames, std::uint64_t frame_bytes) {
   const std::size_t pages = OsPages(frames * frame_bytes);
   const std::size_t bookkeeping = OsPages(frames / 8 + 8) +
                                   OsPages(frames * sizeof(std::uint32_t)) +
                                   OsPages(pages * sizeof(std::uint16_t));
-  return (pages + bookkeeping) * OsPageBytes();
+  return {pages * OsPageBytes(), bookkeeping * OsPageBytes()};
+}
+
+// The index of what others may find: a name for every block, and its arrays' first pages.
+std::uint64_t NameBytes(std::int64_t tokens, std::int64_t count) {
+  constexpr std::size_t kArrayPages = 6;
+  const std::uint64_t names = Unsigned(count * BlocksFor(tokens));
+  return (OsPages(names * (sizeof(PrefixNode) + sizeof(NodeId))) + kArrayPages) * OsPageBytes();
 }
 
 }  // namespace
@@ -206,20 +217,12 @@ std::uint64_t KvPlan::ReservedBytes(std::int64_t tokens) const {
   return bytes;
 }
 
-std::uint64_t KvPlan::BoundFor(const PlannedRequest& request, std::int64_t count) const {
-  if (static_cast<double>(RequestBytes(request)) * static_cast<double>(count) > kMostBytes) {
-    return std::numeric_limits<std::uint64_t>::max();
-  }
-  std::map<std::uint64_t, std::uint64_t> frames_by_size;
-  std::uint64_t bytes = 0;
-  std::uint64_t heap = std::bit_ceil(Unsigned(count)) * sizeof(Sequence);  // doubles as it grows
+// Tables and slots of sequences lie on the heap.
+std::uint64_t KvPlan::HeapBytes(const PlannedRequest& request, std::int64_t count) const {
+  // The list of sequences doubles as it grows, tables too.
+  std::uint64_t heap = std::bit_ceil(Unsigned(count)) * sizeof(Sequence);
   for (const Group& group : groups_) {
     const std::int64_t tokens = TokensIn(group, request.tokens, request.removed);
-    const Frames all = AllFrames(group, request, count);
-    frames_by_size[group.open_bytes] += Unsigned(all.open);
-    frames_by_size[group.sealed_bytes] += Unsigned(all.sealed);
-    bytes += StepBytes(group, tokens);
-    // Tables double too.
     const std::int64_t blocks = MostFrames(group, tokens).all();
     heap += Unsigned(count) *
             (sizeof(PageTable) + 2 * PageTable::RoomBytes(static_cast<std::size_t>(blocks)));
@@ -228,10 +231,37 @@ std::uint64_t KvPlan::BoundFor(const PlannedRequest& request, std::int64_t count
       heap += Unsigned(count * blocks) * kPageTokens * sizeof(std::uint32_t);
     }
   }
-  // Every block may have a name under which others find it.
-  heap += Unsigned(count * BlocksFor(request.tokens)) * (sizeof(PrefixNode) + sizeof(NodeId));
-  for (const auto& [size, frames] : frames_by_size) bytes += ClassBytes(frames, size);
-  return bytes + OsPages(heap) * OsPageBytes();
+  return OsPages(heap) * OsPageBytes();
+}
+
+KvPlan::Bound KvPlan::BoundParts(const PlannedRequest& request, std::int64_t count) const {
+  std::map<std::uint64_t, std::uint64_t> frames_by_size;
+  Bound bound;
+  for (const Group& group : groups_) {
+    const Frames all = AllFrames(group, request, count);
+    frames_by_size[group.open_bytes] += Unsigned(all.open);
+    frames_by_size[group.sealed_bytes] += Unsigned(all.sealed);
+    bound.pages += StepBytes(group, TokensIn(group, request.tokens, request.removed));
+  }
+  for (const auto& [size, frames] : frames_by_size) {
+    const ClassBytes bytes = BytesOfClass(frames, size);
+    bound.pages += bytes.pages;
+    bound.bookkeeping += bytes.bookkeeping;
+  }
+  bound.bookkeeping += HeapBytes(request, count);
+  return bound;
+}
+
+std::uint64_t KvPlan::BookkeepingBytes(const PlannedRequest& request) const {
+  return BoundParts(request, 1).bookkeeping;
+}
+
+std::uint64_t KvPlan::BoundFor(const PlannedRequest& request, std::int64_t count) const {
+  if (static_cast<double>(RequestBytes(request)) * static_cast<double>(count) > kMostBytes) {
+    return std::numeric_limits<std::uint64_t>::max();
+  }
+  const Bound bound = BoundParts(request, count);
+  return bound.pages + bound.bookkeeping + NameBytes(request.tokens, count);
 }
 
 std::int64_t KvPlan::RequestsWithin(const PlannedRequest& request, std::uint64_t bytes) const {

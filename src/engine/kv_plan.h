@@ -48,6 +48,9 @@ class KvPlan {
   std::uint64_t GrowthBytes(double removed = 0) const;
   // Pages that a request holds when it ends. Bookkeeping and the rest of an OS page are not in it.
   std::uint64_t RequestBytes(const PlannedRequest& request) const;
+  // What a cache with one such request maps beside its pages: tables and counts. Names of
+  // blocks, for others to find, are not in it.
+  std::uint64_t BookkeepingBytes(const PlannedRequest& request) const;
   // What a contiguous reservation of `tokens` takes: every layer, every token.
   std::uint64_t ReservedBytes(std::int64_t tokens) const;
 
@@ -74,6 +77,11 @@ class KvPlan {
     std::int64_t all() const { return open + sealed; }
   };
 
+  struct Bound {
+    std::uint64_t pages = 0;
+    std::uint64_t bookkeeping = 0;
+  };
+
   static Frames HeldFrames(const Group& group, std::int64_t length, std::int64_t end);
   static Frames FramesOf(const Group& group, std::int64_t length, std::int64_t first_block,
                          std::int64_t end_block);
@@ -84,6 +92,9 @@ class KvPlan {
   static std::uint64_t BytesOf(const Group& group, const Frames& frames);
   static std::int64_t TokensIn(const Group& group, std::int64_t tokens, double removed);
   static std::uint64_t StepBytes(const Group& group, std::int64_t tokens);
+
+  std::uint64_t HeapBytes(const PlannedRequest& request, std::int64_t count) const;
+  Bound BoundParts(const PlannedRequest& request, std::int64_t count) const;
 
   std::vector<Group> groups_;
 };

@@ -25,6 +25,7 @@ Json RowJson(const PlanRow& row) {
       {"bytes_per_token", row.bytes_per_token},
       {"bytes_per_token_beyond_windows", row.growth_bytes},
       {"bytes_per_request", row.bytes_per_request},
+      {"bookkeeping_bytes", row.bookkeeping_bytes},
       {"bytes_per_request_without_gqa", row.unshared_bytes ? Json(*row.unshared_bytes) : Json()},
       {"bytes_per_request_without_windows", row.windowless_bytes},
       {"bytes_of_batch", row.batch_bytes},

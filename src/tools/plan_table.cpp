@@ -114,6 +114,7 @@ Result<PlanRow> MakeRow(const PlanOptions& options, const PlanTable& table,
   row.bytes_per_token = plan.TokenBytes(ratio);
   row.growth_bytes = plan.GrowthBytes(ratio);
   row.bytes_per_request = plan.RequestBytes(request);
+  row.bookkeeping_bytes = plan.BookkeepingBytes(alone);
   const Result<KvPlan> unshared = KvPlan::Make(layers.unshared, format.format);
   if (unshared.ok()) row.unshared_bytes = unshared->RequestBytes(request);
   row.windowless_bytes = plan.ReservedBytes(table.context);

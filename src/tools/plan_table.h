@@ -23,6 +23,7 @@ struct PlanRow {
   std::uint64_t bytes_per_token = 0;
   std::uint64_t growth_bytes = 0;       // of a token beyond all windows
   std::uint64_t bytes_per_request = 0;  // at its end
+  std::uint64_t bookkeeping_bytes = 0;  // beside them, of a cache with that request alone
   // If every query head had a K and V of its own; none where no format serves such rows.
   std::optional<std::uint64_t> unshared_bytes;
   std::uint64_t windowless_bytes = 0;  // if every layer kept every token
