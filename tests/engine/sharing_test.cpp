@@ -173,6 +173,20 @@ TEST(SharingTest, APoolFullOfCachedBlocksStillServesEverybody) {
   tiny.ExpectDrained();
 }
 
+TEST(SharingTest, ASecondEngineOverTheCacheFindsWhatTheFirstComputed) {
+  TinyEngine tiny = MakeTinyEngine({});
+  tiny.Run(GreedyRequest(TinyPrompt(64), 4));
+  tiny.ExpectDrained();
+  const EngineParts parts = {.model = tiny.parts.model.get(),
+                             .vocabulary = tiny.parts.vocabulary.get(),
+                             .cache = tiny.parts.cache.get(),
+                             .format = {.key = "f32", .value = "f32"}};
+  tiny.engine = EngineThread::Start(parts, {}).value();
+  TokenStream stream = tiny.Submit(GreedyRequest(TinyPrompt(64), 4));
+  ExpectAsSolo({}, TinyPrompt(64), ReadAll(&stream).front());
+  EXPECT_GE(stream.usage().cached_tokens, 48);
+}
+
 TEST(SharingTest, PenaltiesSeeThePromptWhetherOrNotItIsCached) {
   EngineRequest request = GreedyRequest(TinyPrompt(40), 16);
   request.sampling.repeat_penalty = 1.3F;
