@@ -58,8 +58,9 @@ struct EngineRequest {
 
   // Events that wait unread before the request is paused; 0: any number.
   int buffered_events = 256;
-  // Called on the engine's thread whenever the stream has something new to read. It must return at
-  // once and call nothing of the engine or the stream.
+  // Called on the engine's thread whenever the stream has something new to read, its end included.
+  // It must return at once and call nothing of the engine or the stream. The last call may come
+  // just after the end was read: what it refers to must outlive the engine, or belong to it.
   std::function<void()> on_ready;
 };
 

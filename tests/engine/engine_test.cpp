@@ -257,11 +257,12 @@ TEST(EngineTest, AReaderThatStopsReadingPausesItsRequestOnly) {
 }
 
 TEST(EngineTest, ReadersAreToldWhenThereIsSomethingToRead) {
+  std::atomic<int> told = 0;  // outlives the engine
   TinyEngine tiny = MakeTinyEngine({});
-  std::atomic<int> told = 0;
   EngineRequest request = GreedyRequest(TinyPrompt(10), 5);
   request.on_ready = [&told] { ++told; };
   tiny.Run(request);
+  tiny.engine->Shutdown();
   EXPECT_EQ(told, 6) << "five tokens and the end";
 }
 
