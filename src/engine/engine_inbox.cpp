@@ -4,17 +4,24 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace swiftkv {
+namespace {
+
+constexpr std::chrono::milliseconds kLongestWait =
+    std::chrono::hours(24 * 365);  // a clock overflows
+
+}  // namespace
 
 Status EngineInbox::Submit(std::unique_ptr<ActiveRequest> request) {
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return Status::Cancelled("the engine takes no more requests: it is closing");
-    if (queued_ >= max_queue_) {
+    if (queued_ >= max_queue_ || open_ >= max_open_) {
       return Status::ResourceExhausted(
-          fmt::format("the queue is full, try again later; requests that wait: {}", queued_));
+          fmt::format("the queue is full, try again later; requests that wait or run: {}", open_));
     }
     ++queued_;
     ++open_;
@@ -70,7 +77,7 @@ EngineInbox::Mail EngineInbox::Take(bool wait) {
 
 bool EngineInbox::WaitUntilAllEnded(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
-  return all_ended_.wait_for(lock, timeout, [this] { return open_ == 0; });
+  return all_ended_.wait_for(lock, std::min(timeout, kLongestWait), [this] { return open_ == 0; });
 }
 
 void EngineInbox::Ended() {

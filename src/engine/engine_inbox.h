@@ -26,7 +26,10 @@ class EngineInbox {
     bool stop = false;
   };
 
-  explicit EngineInbox(int max_queue) : max_queue_(max_queue) {}
+  // At most `max_queue` requests wait for a first place. Those that lost their place because nobody
+  // reads them wait too: with `max_places` there are never more than both together.
+  EngineInbox(int max_queue, int max_places)
+      : max_queue_(max_queue), max_open_(max_queue + max_places) {}
 
   // Callers' side. Errors: ResourceExhausted where the queue is full, Cancelled once closed.
   Status Submit(std::unique_ptr<ActiveRequest> request);
@@ -49,6 +52,7 @@ class EngineInbox {
 
  private:
   const int max_queue_;
+  const int max_open_;
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable arrived_;
   Mail mail_;

@@ -10,7 +10,7 @@ namespace swiftkv {
 
 EngineThread::EngineThread(const EngineParts& parts, const EngineLimits& limits, RequestGate gate)
     : gate_(std::move(gate)),
-      inbox_(std::make_shared<EngineInbox>(limits.max_queue)),
+      inbox_(std::make_shared<EngineInbox>(limits.max_queue, limits.max_sequences)),
       loop_(parts, limits, inbox_.get()) {
   thread_ = std::thread([this] { loop_.Run(&abandon_); });
 }
@@ -25,9 +25,9 @@ Result<TokenStream> EngineThread::Submit(EngineRequest asked) {
   SKV_ASSIGN_OR_RETURN(std::unique_ptr<ActiveRequest> request, gate_.Check(std::move(asked)));
   const RequestId id{next_id_.fetch_add(1)};
   request->id = id;
-  TokenStream stream(id, request->stream, inbox_);
+  const std::shared_ptr<StreamBuffer> buffer = request->stream;
   SKV_RETURN_IF_ERROR(inbox_->Submit(std::move(request)));
-  return stream;
+  return TokenStream(id, buffer, inbox_);
 }
 
 bool EngineThread::Drain(std::chrono::milliseconds timeout) {

@@ -113,6 +113,14 @@ std::uint64_t KvFootprint::PageBytes(std::int64_t tokens) const {
   return bytes;
 }
 
+std::uint64_t KvFootprint::ReservedBytes(std::int64_t tokens) const {
+  std::uint64_t bytes = 0;
+  for (const Layer& layer : layers_) {
+    bytes += layer.page_bytes * static_cast<std::uint64_t>(BlocksFor(tokens));
+  }
+  return bytes;
+}
+
 double KvFootprint::BitsPerValue(std::int64_t tokens) const {
   std::uint64_t values = 0;
   for (const Layer& layer : layers_) {

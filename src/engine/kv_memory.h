@@ -34,6 +34,9 @@ class KvFootprint {
   // The least that the cache must map, in whole pages of 16 tokens, on the way to `tokens` tokens
   // that come one by one; never less for more tokens.
   std::uint64_t PageBytes(std::int64_t tokens) const;
+  // Bytes of slots for `tokens` tokens that are reserved before any is stored: every layer as
+  // written, windows or not.
+  std::uint64_t ReservedBytes(std::int64_t tokens) const;
   // Bits of a stored K or V value, scales included, on average over `tokens` tokens, 1 or more.
   double BitsPerValue(std::int64_t tokens) const;
   // The most tokens whose pages fit into `bytes`.

@@ -124,7 +124,8 @@ void RequestGate::Reserve(ActiveRequest* request) const {
 Status RequestGate::CheckFits(const ActiveRequest& request) const {
   const auto least = static_cast<std::int64_t>(request.prompt_tokens()) + 1;
   const std::int64_t tokens = std::max(least, request.reserved_tokens);
-  const std::uint64_t needed = request.footprint.PageBytes(tokens);
+  const std::uint64_t needed = request.reserved_tokens > 0 ? request.footprint.ReservedBytes(tokens)
+                                                           : request.footprint.PageBytes(tokens);
   if (needed <= limit_bytes_) return Status::Ok();
   if (tokens > least) {
     return Status::ResourceExhausted(fmt::format(

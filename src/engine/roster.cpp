@@ -51,7 +51,7 @@ int UnbornChoices(const ActiveRequest& request) {
 std::uint64_t BytesToCome(const ActiveRequest& request, const ActiveChoice& choice,
                           std::int64_t held) {
   if (request.reserved_tokens > 0) {
-    return choice.sequence ? 0 : BytesOf(request, request.reserved_tokens);
+    return choice.sequence ? 0 : request.footprint.ReservedBytes(request.reserved_tokens);
   }
   const auto tokens = static_cast<std::int64_t>(choice.tokens.size());
   const std::uint64_t grown = BytesOf(request, tokens + GrowthOf(request, choice));
@@ -94,8 +94,9 @@ Candidate Roster::Describe(const ActiveRequest& request, const ActiveChoice& cho
   candidate.last_step = choice.last_step;
   candidate.reserved = request.reserved_tokens > 0;
   if (!candidate.running) return candidate;  // what is to come is looked up when it may get a place
-  candidate.held_bytes =
-      BytesOf(request, candidate.reserved ? request.reserved_tokens : candidate.computed);
+  candidate.held_bytes = candidate.reserved
+                             ? request.footprint.ReservedBytes(request.reserved_tokens)
+                             : BytesOf(request, candidate.computed);
   candidate.bytes_to_come = BytesToCome(request, choice, candidate.computed);
   return candidate;
 }

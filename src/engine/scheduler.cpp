@@ -70,9 +70,11 @@ Admission JudgeAdmission(std::span<const Candidate> candidates, std::size_t wait
   int places_of_victims = 0;
   std::uint64_t bytes_of_victims = 0;  // held, and what they have yet to take
   bool alone = true;
+  bool all_give_way = true;
   for (const Candidate& other : candidates) {
     if (!other.running) continue;
     alone = false;
+    all_give_way &= gives_way(other);
     places += other.places;
     bytes += other.bytes_to_come;
     if (!gives_way(other)) continue;
@@ -81,7 +83,7 @@ Admission JudgeAdmission(std::span<const Candidate> candidates, std::size_t wait
   }
   if (alone || (places <= room.places && bytes <= available)) return {AdmissionVerdict::kAdmit};
   available += bytes_of_victims;
-  if (places - places_of_victims > room.places || bytes > available) {
+  if (places - places_of_victims > room.places || (bytes > available && !all_give_way)) {
     return {AdmissionVerdict::kStop};
   }
   const std::optional<std::size_t> victim = CheapestOf(candidates, gives_way);

@@ -65,7 +65,8 @@ struct Admission {
 };
 
 // Judges whether candidates[waiting] gets a place now. Called in order of GoesBefore. With nobody
-// running there is always room: whether it suffices shows when it is taken.
+// running there is always room: whether it suffices shows when it is taken. So where all who run
+// give way they do, whatever the estimates say: else one who never reads could hold up everybody.
 Admission JudgeAdmission(std::span<const Candidate> candidates, std::size_t waiting,
                          const Room& room);
 

@@ -107,7 +107,8 @@ void StepPlanner::EndForMemory(const Seat& seat) {
                               "the {} {} do not fit into the KV memory, even alone; "
                               "they need {} and what describes them, the limit is {}",
                               tokens, reserves ? "reserved slots" : "tokens of the prompt",
-                              FormatByteSize(request.footprint.PageBytes(tokens)),
+                              FormatByteSize(reserves ? request.footprint.ReservedBytes(tokens)
+                                                      : request.footprint.PageBytes(tokens)),
                               FormatByteSize(cache_->Balance().limit_bytes))));
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/status_macros.h"
+#include "tools/json_excerpt.h"
 #include "tools/plan_options.h"
 #include "tools/plan_weights.h"
 #include "tools/printable_text.h"
@@ -86,9 +87,8 @@ class ConfigReader {
 
 Status ConfigReader::Wrong(const std::string& key, const std::string& accepts,
                            const Json& value) const {
-  const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
   return Status::DataLoss(fmt::format("{}: key \"{}\" must be {}, not: {}", PrintableLine(path_),
-                                      key, accepts, PrintableExcerpt(text, 60)));
+                                      key, accepts, JsonExcerpt(value)));
 }
 
 const Json* ConfigReader::Value(const char* key) const {

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/byte_size.h"
+#include "base/saturating.h"
 
 namespace swiftkv {
 namespace {
@@ -24,8 +25,12 @@ std::string TokenFactors(const PlannedGroup& group) {
     return fmt::format("{} layers x {} values of one latent row x 2 bytes", group.layers,
                        stored.key_dim);
   }
-  return fmt::format("{} layers x {} KV head{} x {} channels x 2 (K and V) x 2 bytes", group.layers,
-                     stored.kv_heads, stored.kv_heads == 1 ? "" : "s", stored.key_dim);
+  const std::string channels =
+      stored.value_dim == stored.key_dim
+          ? fmt::format("{} channels x 2 (K and V)", stored.key_dim)
+          : fmt::format("({} channels of K + {} of V)", stored.key_dim, stored.value_dim);
+  return fmt::format("{} layers x {} KV head{} x {} x 2 bytes", group.layers, stored.kv_heads,
+                     stored.kv_heads == 1 ? "" : "s", channels);
 }
 
 std::uint64_t TokenBytes(const PlannedGroup& group) {
@@ -64,9 +69,11 @@ std::string SharingReason(const PlanTable& table, const PlanOptions& options) {
       "    a request of {} tokens takes {} in f16, {} at batch {};\n"
       "    {}, it would be {}, {} at batch {}\n",
       cause, GroupedDigits(static_cast<std::uint64_t>(table.context)),
-      Exactly(plain.bytes_per_request), FormatByteSize(plain.bytes_per_request * batch), batch,
+      Exactly(plain.bytes_per_request),
+      FormatByteSize(SaturatingMultiply(plain.bytes_per_request, batch)), batch,
       latent ? "with K and V for every head" : "without it, one KV head for each query head",
-      Exactly(*plain.unshared_bytes), FormatByteSize(*plain.unshared_bytes * batch), batch);
+      Exactly(*plain.unshared_bytes),
+      FormatByteSize(SaturatingMultiply(*plain.unshared_bytes, batch)), batch);
 }
 
 std::string WindowReason(const PlanTable& table) {

@@ -7,8 +7,12 @@
 namespace swiftkv {
 namespace {
 
-std::uint64_t Matrix(int rows, int columns) {
-  return static_cast<std::uint64_t>(rows) * static_cast<std::uint64_t>(columns);
+// Counts are exact below 2^53; shapes from outside may be of any size.
+double Matrix(double rows, double columns) { return rows * columns; }
+
+std::uint64_t Whole(double count) {
+  constexpr double kMost = 1e18;  // times the bytes of any weight, still a number of 64 bits
+  return static_cast<std::uint64_t>(std::min(count, kMost));
 }
 
 bool HasWindow(const PlanShape& shape, int layer) {
@@ -16,29 +20,30 @@ bool HasWindow(const PlanShape& shape, int layer) {
 }
 
 // Q, K, V and output projections.
-std::uint64_t AttentionParameters(const PlanShape& shape) {
-  const int hidden = shape.hidden;
+double AttentionParameters(const PlanShape& shape) {
+  const double hidden = shape.hidden;
+  const double heads = shape.query_heads;
   if (shape.latent.rank == 0) {
-    return 2 * Matrix(hidden, shape.query_heads * shape.head_dim) +
-           2 * Matrix(hidden, shape.kv_heads * shape.head_dim);
+    return 2 * Matrix(hidden, heads * shape.head_dim) +
+           2 * Matrix(hidden, static_cast<double>(shape.kv_heads) * shape.head_dim);
   }
   const PlanShape::Latent& latent = shape.latent;
-  const int query = shape.query_heads * (latent.plain_dim + latent.rope_dim);
-  std::uint64_t count = latent.query_rank == 0
-                            ? Matrix(hidden, query)
-                            : Matrix(latent.query_rank, hidden) + Matrix(latent.query_rank, query);
+  const double query = heads * (latent.plain_dim + latent.rope_dim);
+  double count = latent.query_rank == 0
+                     ? Matrix(hidden, query)
+                     : Matrix(latent.query_rank, hidden) + Matrix(latent.query_rank, query);
   count += Matrix(hidden, latent.rank + latent.rope_dim);
-  count += Matrix(latent.rank, shape.query_heads * (latent.plain_dim + latent.value_dim));
-  return count + Matrix(hidden, shape.query_heads * latent.value_dim);
+  count += Matrix(latent.rank, heads * (latent.plain_dim + latent.value_dim));
+  return count + Matrix(hidden, heads * latent.value_dim);
 }
 
 // Gate, up and down matrices.
-std::uint64_t FeedForwardParameters(const PlanShape& shape, int layer) {
+double FeedForwardParameters(const PlanShape& shape, int layer) {
   const PlanShape::Experts& experts = shape.experts;
   if (experts.count == 0 || layer < experts.dense_layers)
     return 3 * Matrix(shape.hidden, shape.ffn);
   return 3 * Matrix(shape.hidden, experts.ffn) *
-             static_cast<std::uint64_t>(experts.count + experts.shared) +
+             (static_cast<double>(experts.count) + experts.shared) +
          Matrix(shape.hidden, experts.count);
 }
 
@@ -66,17 +71,17 @@ std::vector<PlannedLayer> ExpandLayers(const PlanShape& shape, std::span<const i
 }
 
 std::uint64_t CountParameters(const PlanShape& shape) {
-  std::uint64_t count = Matrix(shape.vocabulary, shape.hidden) * (shape.tied_output ? 1 : 2);
+  double count = Matrix(shape.vocabulary, shape.hidden) * (shape.tied_output ? 1 : 2);
   for (int i = 0; i < shape.layers; ++i) {
     count += AttentionParameters(shape) + FeedForwardParameters(shape, i);
   }
-  return count;
+  return Whole(count);
 }
 
 std::uint64_t CountExpertParameters(const PlanShape& shape) {
   const PlanShape::Experts& experts = shape.experts;
   const int layers = std::max(0, shape.layers - experts.dense_layers);
-  return 3 * Matrix(shape.hidden, experts.ffn) * Matrix(layers, experts.count);
+  return Whole(3 * Matrix(shape.hidden, experts.ffn) * Matrix(layers, experts.count));
 }
 
 PlanModel ModelOfShape(const PlanShape& shape, std::span<const int> windows,
@@ -99,17 +104,15 @@ PlanModel ModelOfShape(const PlanShape& shape, std::span<const int> windows,
 // and returns, gate and up; and the logits of a few rows. A tenth off what a loaded model of 0.1 to
 // 0.3 billion weights reports.
 std::uint64_t EstimateActivationBytes(const PlanModel& model) {
-  constexpr std::uint64_t kLogitRows = 4;
-  std::uint64_t heads_width = 0;
+  constexpr double kLogitRows = 4;
+  double heads_width = 0;
   for (const PlannedLayer& layer : model.layers) {
     const PlanLayer& unshared = layer.unshared;
     heads_width = std::max(heads_width, Matrix(unshared.kv_heads, unshared.key_dim));
   }
-  const auto hidden = static_cast<std::uint64_t>(model.hidden);
-  const auto ffn = static_cast<std::uint64_t>(model.ffn);
-  const std::uint64_t row = 3 * hidden + 2 * heads_width + 2 * ffn;
-  const auto rows = static_cast<std::uint64_t>(KvPlan::kStepTokens);
-  return sizeof(float) * (rows * row + kLogitRows * static_cast<std::uint64_t>(model.vocabulary));
+  const double row = 3.0 * model.hidden + 2 * heads_width + 2.0 * model.ffn;
+  const auto logits = Matrix(kLogitRows, model.vocabulary);
+  return Whole(sizeof(float) * (KvPlan::kStepTokens * row + logits));
 }
 
 }  // namespace swiftkv

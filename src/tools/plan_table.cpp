@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/process_memory.h"
+#include "base/saturating.h"
 #include "base/status_macros.h"
 #include "engine/kv_memory.h"
 #include "formats/page_format_table.h"
@@ -120,8 +121,11 @@ Result<PlanRow> MakeRow(const PlanOptions& options, const PlanTable& table,
   row.windowless_bytes = plan.ReservedBytes(table.context);
   row.batch_bytes = plan.BoundFor(request, options.batch);
   row.guide_bytes = GuideBytes(format.format, layers.stored);
-  row.needed_bytes = row.batch_bytes + row.guide_bytes + table.model.weights_bytes +
-                     table.activation_bytes + table.headroom_bytes;
+  row.needed_bytes = row.batch_bytes;
+  for (const std::uint64_t bytes :
+       {row.guide_bytes, table.model.weights_bytes, table.activation_bytes, table.headroom_bytes}) {
+    row.needed_bytes = SaturatingAdd(row.needed_bytes, bytes);
+  }
   const std::uint64_t left = LeftOver(table.kv_memory_bytes, row.guide_bytes);
   PlannedRequest longest = request;
   longest.tokens = std::max(table.model.context, table.context);

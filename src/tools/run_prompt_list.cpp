@@ -11,6 +11,7 @@
 #include "engine/sampler_option_fields.h"
 #include "model/chat_transcript.h"
 #include "tools/flag_values.h"
+#include "tools/json_excerpt.h"
 #include "tools/printable_text.h"
 #include "tools/prompt_source.h"
 
@@ -36,7 +37,10 @@ class FieldReader {
 
   template <typename T>
   void operator()(const OptionField& field, T& value) {
-    if (const Json* const given = Take(field)) Keep(ParseFlagValue(field, TextOf(*given), &value));
+    const Json* const given = Take(field);
+    if (given == nullptr) return;
+    if (given->is_structured()) return Refuse(field, "one value");
+    Keep(ParseFlagValue(field, TextOf(*given), &value));
   }
 
   template <typename T>
@@ -47,6 +51,7 @@ class FieldReader {
     values.clear();
     for (const Json& element : *given) {
       T value{};
+      if (element.is_structured()) return Refuse(field, "an array of single values");
       Keep(ParseFlagValue(field, TextOf(element), &value));
       values.push_back(value);
     }
@@ -70,14 +75,14 @@ class FieldReader {
     return found == object_.end() || found->is_null() ? nullptr : &*found;
   }
   static std::string TextOf(const Json& value) {
-    return value.is_string() ? value.get<std::string>() : value.dump();
+    return value.is_string() ? value.get<std::string>() : JsonExcerpt(value);
   }
   void Keep(const Status& status) {
     if (status_.ok()) status_ = status;
   }
   void Refuse(const OptionField& field, const char* accepted) {
     Keep(Status::InvalidArgument(fmt::format("the field {} accepts {}, got {}", field.key, accepted,
-                                             PrintableExcerpt(object_[field.key].dump(), 60))));
+                                             JsonExcerpt(object_[field.key]))));
   }
 
   const Json& object_;

@@ -101,6 +101,16 @@ TEST(KvFootprintTest, WindowLayersNeverNeedMoreThanPageBytesSays) {
   EXPECT_LT(footprint.FilledBytes(2000), footprint.FilledBytes(400));  // block 0 has left
 }
 
+TEST(KvFootprintTest, ReservationsTakeWholeBlocksOfEveryLayerAsTheyAreWritten) {
+  const std::vector<LayerShape> layers = {{2, 64, 0}, {2, 64, 32}};
+  const KvFootprint footprint = KvFootprint::Make(layers, "f16", "f16").value();
+  const std::uint64_t page = 2 * 2 * 64 * 16 * 2;  // heads, K and V, channels, tokens, bytes
+  EXPECT_EQ(footprint.ReservedBytes(0), 0U);
+  EXPECT_EQ(footprint.ReservedBytes(1), 2 * page);
+  EXPECT_EQ(footprint.ReservedBytes(1000), 2 * 63 * page);
+  EXPECT_LT(footprint.PageBytes(1000), footprint.ReservedBytes(1000));
+}
+
 TEST(KvFootprintTest, UnknownFormatsAreRefused) {
   EXPECT_EQ(KvFootprint::Make(MixedLayers(), "f16", "f17").status().code(),
             StatusCode::kInvalidArgument);

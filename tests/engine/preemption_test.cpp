@@ -48,7 +48,7 @@ TEST(PreemptionTest, SlidingWindowsComeBackToo) {
   TinySessionOptions options = {
       .family = TinyFamily::kGemma3, .context = 512, .chunk = 32, .window = 32};
   const TinySession shape = MakeTinySession(options);
-  options.cache_bytes = shape.session->footprint().PageBytes(260) + (64 << 10);
+  options.cache_bytes = shape.session->footprint().PageBytes(230) + (64 << 10);
   TinyEngine tiny = MakeTinyEngine(options);
   std::vector<TokenStream> streams;
   for (int i = 0; i < 5; ++i) {

@@ -150,6 +150,18 @@ TEST(SchedulerTest, NobodyIsPreemptedWhereThatWouldNotMakeRoom) {
   EXPECT_EQ(JudgeAdmission(candidates, 2, room).verdict, AdmissionVerdict::kPreempt);
 }
 
+TEST(SchedulerTest, WhoNeverReadsHoldsNobodyUpWhateverTheEstimatesSay) {
+  Candidate unread = Running(1, 100);
+  unread.paused = true;
+  const Room little = {.places = 64, .available_bytes = 10};
+  const std::vector<Candidate> both = {unread, Waiting(2, 500)};
+  const Admission admission = JudgeAdmission(both, 1, little);
+  EXPECT_EQ(admission.verdict, AdmissionVerdict::kPreempt);
+  EXPECT_EQ(admission.victim, 0U);
+  const std::vector<Candidate> with_a_reader = {unread, Running(2, 100), Waiting(3, 500)};
+  EXPECT_EQ(JudgeAdmission(with_a_reader, 2, little).verdict, AdmissionVerdict::kStop);
+}
+
 TEST(SchedulerTest, VictimsGoAfterTheNeedyOneAndCostLeast) {
   std::vector<Candidate> candidates = {Running(1, 5), Running(2, 50), Running(3, 40),
                                        Running(4, 40), Waiting(5)};

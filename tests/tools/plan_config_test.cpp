@@ -72,6 +72,31 @@ TEST(PlanConfigTest, MissingHeadsOfKeysMeanOneForEachQueryHead) {
   EXPECT_EQ(Parse(config).value().layers[0].stored, (PlanLayer{8, 64, 64, 0}));
 }
 
+TEST(PlanConfigTest, NestingDeeperThanTheStackIsRefusedByName) {
+  const std::string deep = std::string(400000, '[') + std::string(400000, ']');
+  for (const std::string& text : {"{\"num_hidden_layers\":" + deep + "}", "{\"x\":" + deep + "}",
+                                  deep, std::string(400000, '[')}) {
+    const Result<PlanModel> model = ParsePlanConfig("config.json", text, "");
+    ASSERT_FALSE(model.ok());
+    EXPECT_LT(model.status().message().size(), 300U);
+  }
+  const Result<PlanModel> model =
+      ParsePlanConfig("config.json", "{\"num_hidden_layers\":" + deep + "}", "");
+  EXPECT_THAT(model.status().message(), HasSubstr("num_hidden_layers"));
+}
+
+TEST(PlanConfigTest, ShapesBeyondAllMemoryNeverWrapAround) {
+  json config = Latent();
+  config.update({{"num_hidden_layers", 512},
+                 {"n_routed_experts", 65536},
+                 {"hidden_size", 1 << 20},
+                 {"moe_intermediate_size", 1 << 20}});
+  const Result<PlanModel> model = Parse(config);
+  if (model.ok()) {
+    EXPECT_GE(model->parameters, std::uint64_t{1} << 58);
+  }
+}
+
 TEST(PlanConfigTest, WindowsFollowEveryWayToSayThem) {
   json config = Llama();
   config["sliding_window"] = 128;

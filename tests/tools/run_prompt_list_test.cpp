@@ -57,6 +57,14 @@ TEST(RunPromptListTest, ObjectsOverrideOptionsByTheirNames) {
   EXPECT_EQ((*good)[1].sampling.seed, std::nullopt);
 }
 
+TEST(RunPromptListTest, NestingDeeperThanTheStackIsRefusedByName) {
+  const std::string deep = std::string(400000, '[') + std::string(400000, ']');
+  const auto items = ParsePromptList("{\"prompt\":" + deep + "}", {});
+  ASSERT_FALSE(items.ok());
+  EXPECT_THAT(items.status().message(), HasSubstr("prompt"));
+  EXPECT_FALSE(ParsePromptList("{\"logit_bias\":[" + deep + "],\"prompt\":\"x\"}", {}).ok());
+}
+
 TEST(RunPromptListTest, WhatCannotBeMeantIsRefusedWithItsLine) {
   const auto error_of = [](const std::string& text) {
     return ParsePromptList(text, RunOptions{}).status().message();
