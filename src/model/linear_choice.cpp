@@ -9,6 +9,7 @@
 #include "ggml-backend.h"
 #include "model/language_model.h"
 #include "model/linear_measurement.h"
+#include "model/onednn_linear.h"
 
 namespace swiftkv {
 namespace {
@@ -93,6 +94,7 @@ void LinearChoice::Measure(std::span<const ggml_tensor* const> weights, int thre
       chosen.seconds_per_row = *best / kMeasuredRows[i];
     }
   }
+  FreeUnusedOnednnKernels();
 }
 
 double LinearChoice::SecondsPerRow(std::span<const ggml_tensor* const> weights) const {

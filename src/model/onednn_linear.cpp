@@ -302,4 +302,14 @@ std::unique_ptr<LinearBackend> MakeOnednnLinear(OnednnNumbers numbers) {
   return std::make_unique<OnednnLinear>([] { return DataType::f32; });
 }
 
+void FreeUnusedOnednnKernels() {
+  try {
+    const int capacity = dnnl::get_primitive_cache_capacity();
+    dnnl::set_primitive_cache_capacity(0);
+    dnnl::set_primitive_cache_capacity(capacity);
+  } catch (const dnnl::error&) {
+    return;  // they stay
+  }
+}
+
 }  // namespace swiftkv

@@ -20,4 +20,7 @@ std::unique_ptr<LinearBackend> MakeOnednnLinear();
 // In the given ones. Products of bf16 are null where the library has none for this CPU.
 std::unique_ptr<LinearBackend> MakeOnednnLinear(OnednnNumbers numbers);
 
+// Frees the kernels that oneDNN keeps though no product uses them.
+void FreeUnusedOnednnKernels();
+
 }  // namespace swiftkv
