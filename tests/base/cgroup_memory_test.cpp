@@ -170,7 +170,8 @@ TEST_F(CgroupTest, AUsageAboveTheLimitLeavesNothing) {
 }
 
 TEST_F(CgroupTest, NonsenseLimitsNothingAndStopsNobody) {
-  const std::string zeros("0::/a\0\0\n:::\n::\n0\n\n0:::\n0::relative\n", 38);
+  constexpr char kZeros[] = "0::/a\0\0\n:::\n::\n0\n\n0:::\n0::relative\n";
+  const std::string zeros(kZeros, sizeof(kZeros) - 1);
   const std::string slashes = "0::" + std::string(100000, '/') + "\n";
   const std::string deep = "0::" + [] {
     std::string path;
