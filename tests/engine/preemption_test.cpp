@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <latch>
+#include <utility>
+
 #include "engine/tiny_engine.h"
 
 namespace swiftkv {
@@ -48,12 +51,17 @@ TEST(PreemptionTest, SlidingWindowsComeBackToo) {
   TinySessionOptions options = {
       .family = TinyFamily::kGemma3, .context = 512, .chunk = 32, .window = 32};
   const TinySession shape = MakeTinySession(options);
-  options.cache_bytes = shape.session->footprint().PageBytes(230) + (64 << 10);
+  options.cache_bytes = 2 * shape.session->footprint().PageBytes(100) + (64 << 10);
+  // The engine waits at the first token until all requests are there, so that they grow together.
+  std::latch all_submitted(1);
   TinyEngine tiny = MakeTinyEngine(options);
   std::vector<TokenStream> streams;
   for (int i = 0; i < 5; ++i) {
-    streams.push_back(tiny.Submit(GreedyRequest(TinyPrompt(40, i), 150)));
+    EngineRequest request = GreedyRequest(TinyPrompt(40, i), 150);
+    if (i == 0) request.on_ready = [&all_submitted] { all_submitted.wait(); };
+    streams.push_back(tiny.Submit(std::move(request)));
   }
+  all_submitted.count_down();
   int preemptions = 0;
   for (int i = 0; i < 5; ++i) {
     TokenStream& stream = streams[static_cast<std::size_t>(i)];

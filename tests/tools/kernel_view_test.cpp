@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cache/mapped_range.h"
+#include "support/sanitizers.h"
 
 namespace swiftkv {
 namespace {
@@ -47,6 +48,7 @@ TEST(KernelViewTest, KindsAreToldByNamesElseByFlagsAndAddresses) {
 }
 
 TEST(KernelViewTest, RangesOfACacheAreFoundInThisProcess) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer's shadow is mapped as a cache's ranges are";
   const MappedRange pages =
       MappedRange::Reserve(2 * kHugePageBytes, "swiftkv frames", kHugePageBytes).value();
   const MappedRange array = MappedRange::Reserve(3 * OsPageBytes(), "swiftkv test").value();
