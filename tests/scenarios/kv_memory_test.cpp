@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "scenarios/run_scenario.h"
+#include "support/sanitizers.h"
 #include "tools/kernel_view.h"
 
 namespace swiftkv {
@@ -51,6 +52,11 @@ class KvWatch {
 
 class KvMemoryTest : public RunScenario {
  protected:
+  void SetUp() override {
+    if (kSanitized) GTEST_SKIP() << "a sanitizer's shadow is mapped as a cache's ranges are";
+    RunScenario::SetUp();
+  }
+
   // Runs a command within a bound and returns its object; the kernel counted `most` at most.
   json Watch(std::vector<std::string> arguments, const std::string& bound, std::uint64_t* most) {
     ProcessSpec spec = Spec({});
