@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <mutex>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <set>
+#include <tuple>
 #include <vector>
 
 #include "attention/kept_tiles.h"
@@ -109,7 +112,13 @@ struct Kernel {
 // Has oneDNN generate what it puts off until a kernel of these sizes runs for the first time, so
 // that no step can find the memory gone. That does not depend on the stride of results, which here
 // lie back to back: those of a whole matrix may be large.
+// Once for each size: the layers of a model share theirs.
 void GenerateAll(DataType type, int rows, std::int64_t inputs, std::int64_t outputs) {
+  static std::mutex mutex;
+  static std::set<std::tuple<DataType, int, std::int64_t, std::int64_t>> generated;
+  const std::lock_guard lock(mutex);
+  const std::tuple sizes(type, rows, inputs, outputs);
+  if (generated.contains(sizes)) return;
   const Kernel kernel(type, rows, inputs, outputs, outputs);
   const auto zeros = [](std::size_t bytes) {
     AlignedBytes memory = AllocateOrThrow(bytes + 1);
@@ -122,6 +131,7 @@ void GenerateAll(DataType type, int rows, std::int64_t inputs, std::int64_t outp
   const AlignedBytes scratch = zeros(kernel.scratchpad.get_size());
   const KeptTiles kept;
   kernel.Run(in.get(), panel.get(), reinterpret_cast<float*>(out.get()), scratch.get());
+  generated.insert(sizes);
 }
 
 double SecondsOf(DataType type) {
