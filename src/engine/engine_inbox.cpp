@@ -4,17 +4,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
+#include "engine/bounded_wait.h"
+
 namespace swiftkv {
-namespace {
-
-constexpr std::chrono::milliseconds kLongestWait =
-    std::chrono::hours(24 * 365);  // a clock overflows
-
-}  // namespace
-
 Status EngineInbox::Submit(std::unique_ptr<ActiveRequest> request) {
   {
     const std::lock_guard lock(mutex_);
@@ -77,7 +71,7 @@ EngineInbox::Mail EngineInbox::Take(bool wait) {
 
 bool EngineInbox::WaitUntilAllEnded(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
-  return all_ended_.wait_for(lock, std::min(timeout, kLongestWait), [this] { return open_ == 0; });
+  return all_ended_.wait_for(lock, BoundedWait(timeout), [this] { return open_ == 0; });
 }
 
 void EngineInbox::Ended() {

@@ -8,6 +8,7 @@
 
 #include "base/byte_size.h"
 #include "base/process_memory.h"
+#include "base/saturating.h"
 #include "base/status_macros.h"
 #include "cache/cache_geometry.h"
 #include "cache/format_plan.h"
@@ -19,10 +20,6 @@ namespace {
 
 constexpr std::uint64_t kLeastHeadroomBytes = 64ULL << 20;
 constexpr std::uint64_t kHeadroomFraction = 16;
-
-std::uint64_t SubtractOrZero(std::uint64_t from, std::uint64_t what) {
-  return from - std::min(from, what);
-}
 
 // Returns the tokens of [begin, end), 0 where it is empty.
 std::int64_t SealedTokens(std::int64_t begin, std::int64_t end) {
@@ -143,11 +140,12 @@ AutomaticKvMemory DivideMemory(std::uint64_t available_bytes, const ModelMemory&
   AutomaticKvMemory memory;
   memory.available_bytes = available_bytes;
   memory.weights_bytes = model.mapped_weights_bytes;
-  memory.activation_bytes = SubtractOrZero(model.activation_bytes, model.touched_activation_bytes);
-  std::uint64_t rest = SubtractOrZero(available_bytes, memory.weights_bytes);
-  rest = SubtractOrZero(rest, memory.activation_bytes);
+  memory.activation_bytes =
+      SaturatingSubtract(model.activation_bytes, model.touched_activation_bytes);
+  std::uint64_t rest = SaturatingSubtract(available_bytes, memory.weights_bytes);
+  rest = SaturatingSubtract(rest, memory.activation_bytes);
   memory.headroom_bytes = std::max(rest / kHeadroomFraction, kLeastHeadroomBytes);
-  memory.bytes = SubtractOrZero(rest, memory.headroom_bytes);
+  memory.bytes = SaturatingSubtract(rest, memory.headroom_bytes);
   return memory;
 }
 

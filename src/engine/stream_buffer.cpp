@@ -2,19 +2,12 @@
 // Moves events between two threads, and implements the reader's handle over it.
 #include "engine/stream_buffer.h"
 
-#include <algorithm>
 #include <utility>
 
+#include "engine/bounded_wait.h"
 #include "engine/engine_inbox.h"
 
 namespace swiftkv {
-namespace {
-
-constexpr std::chrono::milliseconds kLongestWait =
-    std::chrono::hours(24 * 365);  // a clock overflows
-
-}  // namespace
-
 void StreamBuffer::TellReader() {
   readable_.notify_all();
   if (on_ready_) on_ready_();
@@ -46,8 +39,7 @@ void StreamBuffer::Close(Status status, const RequestUsage& usage) {
 StreamOutcome StreamBuffer::Next(TokenEvent* event, std::chrono::milliseconds timeout,
                                  bool* made_room) {
   std::unique_lock lock(mutex_);
-  readable_.wait_for(lock, std::min(timeout, kLongestWait),
-                     [this] { return closed_ || !events_.empty(); });
+  readable_.wait_for(lock, BoundedWait(timeout), [this] { return closed_ || !events_.empty(); });
   *made_room = false;
   if (events_.empty()) return closed_ ? StreamOutcome::kEnd : StreamOutcome::kTimeout;
   *made_room = IsFull();

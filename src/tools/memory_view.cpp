@@ -2,19 +2,11 @@
 // Collects counts first and asks the kernel last, so that what asking takes is in neither.
 #include "tools/memory_view.h"
 
-#include <algorithm>
-
 #include "base/process_memory.h"
+#include "base/saturating.h"
 #include "base/status_macros.h"
 
 namespace swiftkv {
-namespace {
-
-std::uint64_t SubtractOrZero(std::uint64_t from, std::uint64_t what) {
-  return from - std::min(from, what);
-}
-
-}  // namespace
 
 std::uint64_t HeapCounts::total() const {
   return repacked_weights_bytes + packed_weights_bytes + activation_bytes + key_guide_bytes +
@@ -51,8 +43,9 @@ Result<MemoryView> MakeMemoryView(const ModelStack& stack) {
   counts.key_guide_bytes = stack.key_guide_bytes;
   counts.vocabulary_bytes = stack.vocabulary_bytes;
   counts.kv_metadata_bytes = view.report.balance.metadata_heap_bytes;
-  const std::uint64_t untouched = SubtractOrZero(model.activation_bytes, counts.activation_bytes);
-  counts.other_bytes = SubtractOrZero(heap.used_bytes, counts.total() + untouched);
+  const std::uint64_t untouched =
+      SaturatingSubtract(model.activation_bytes, counts.activation_bytes);
+  counts.other_bytes = SaturatingSubtract(heap.used_bytes, counts.total() + untouched);
   counts.kept_bytes = heap.kept_bytes;
   return view;
 }

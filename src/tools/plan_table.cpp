@@ -22,10 +22,6 @@ namespace {
 
 constexpr const char* kPlainFormat = "f16";
 
-std::uint64_t LeftOver(std::uint64_t from, std::uint64_t what) {
-  return from - std::min(from, what);
-}
-
 Result<PlanModel> LoadModel(const PlanOptions& options) {
   if (!options.config.empty()) return ReadPlanConfig(options.config, options.weights_type);
   if (options.preset.empty()) {
@@ -63,7 +59,7 @@ Status Divide(const PlanOptions& options, PlanTable* table) {
   if (options.memory.automatic) {
     SKV_ASSIGN_OR_RETURN(table->memory_bytes, AvailableBytes());
   }
-  table->kv_memory_bytes = LeftOver(table->memory_bytes, taken);
+  table->kv_memory_bytes = SaturatingSubtract(table->memory_bytes, taken);
   if (!options.memory.automatic) return Status::Ok();
   const AutomaticKvMemory automatic = DivideMemory(table->memory_bytes, model);
   table->headroom_bytes = std::min(automatic.headroom_bytes, table->kv_memory_bytes);
@@ -126,7 +122,7 @@ Result<PlanRow> MakeRow(const PlanOptions& options, const PlanTable& table,
        {row.guide_bytes, table.model.weights_bytes, table.activation_bytes, table.headroom_bytes}) {
     row.needed_bytes = SaturatingAdd(row.needed_bytes, bytes);
   }
-  const std::uint64_t left = LeftOver(table.kv_memory_bytes, row.guide_bytes);
+  const std::uint64_t left = SaturatingSubtract(table.kv_memory_bytes, row.guide_bytes);
   PlannedRequest longest = request;
   longest.tokens = std::max(table.model.context, table.context);
   row.max_context = plan.TokensWithin(longest, options.batch, left);
