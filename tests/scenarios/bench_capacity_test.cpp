@@ -25,11 +25,7 @@ class BenchCapacityScenario : public RunScenario {
 
   json BenchJson(std::vector<std::string> arguments) const {
     arguments.push_back("--json");
-    const ProcessOutcome outcome = Bench(std::move(arguments));
-    EXPECT_EQ(outcome.exit_status, 0) << outcome.error;
-    EXPECT_EQ(outcome.error, "");
-    EXPECT_EQ(outcome.output.find('\n'), outcome.output.size() - 1);
-    return json::parse(outcome.output, nullptr, /*allow_exceptions=*/false);
+    return JsonOf(Bench(std::move(arguments)));
   }
 };
 

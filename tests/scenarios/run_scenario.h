@@ -29,6 +29,15 @@ inline TinyModel ScenarioModel() {
   return model;
 }
 
+// Returns the object that a command with --json printed; fails the test unless it succeeded and the
+// object is all that it printed, on one line.
+inline nlohmann::json JsonOf(const ProcessOutcome& outcome) {
+  EXPECT_EQ(outcome.exit_status, 0) << outcome.error;
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_EQ(outcome.output.find('\n'), outcome.output.size() - 1) << outcome.output;
+  return nlohmann::json::parse(outcome.output, nullptr, /*allow_exceptions=*/false);
+}
+
 class RunScenario : public testing::Test {
  protected:
   void SetUp() override {
@@ -62,11 +71,7 @@ class RunScenario : public testing::Test {
   // Adds --json and returns the object; fails the test unless it is the only line.
   nlohmann::json RunJson(std::vector<std::string> arguments, const std::string& input = "") const {
     arguments.push_back("--json");
-    const ProcessOutcome outcome = Run(std::move(arguments), input);
-    EXPECT_EQ(outcome.exit_status, 0) << outcome.error;
-    EXPECT_EQ(outcome.error, "");
-    EXPECT_EQ(outcome.output.find('\n'), outcome.output.size() - 1) << outcome.output;
-    return nlohmann::json::parse(outcome.output, nullptr, /*allow_exceptions=*/false);
+    return JsonOf(Run(std::move(arguments), input));
   }
 
   TempDirectory directory_;

@@ -4,21 +4,12 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
-#include <string>
 #include <vector>
+
+#include "support/option_fields.h"
 
 namespace swiftkv {
 namespace {
-
-struct FieldCollector {
-  void Group(const char*) {}
-  template <typename T>
-  void operator()(const OptionField& field, T&) {
-    fields.push_back(field);
-  }
-  std::vector<OptionField> fields;
-};
 
 TEST(BenchEngineOptionsTest, EveryFlagReachesItsField) {
   const std::vector<const char*> arguments = {
@@ -43,14 +34,8 @@ TEST(BenchEngineOptionsTest, EveryFlagReachesItsField) {
 
 TEST(BenchEngineOptionsTest, FieldsHaveDistinctKeysAndFlags) {
   BenchEngineOptions options;
-  FieldCollector collector;
-  VisitOptions(collector, options);
-  std::set<std::string> keys;
-  std::set<std::string> flags;
-  for (const OptionField& field : collector.fields) {
-    EXPECT_TRUE(keys.insert(field.key).second) << field.key;
-    EXPECT_TRUE(flags.insert(field.flags).second) << field.flags;
-  }
+  DistinctFields fields;
+  VisitOptions(fields, options);
 }
 
 }  // namespace
