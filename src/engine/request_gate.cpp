@@ -128,13 +128,13 @@ Status RequestGate::CheckFits(const ActiveRequest& request) const {
                                                            : request.footprint.PageBytes(tokens);
   if (needed <= limit_bytes_) return Status::Ok();
   if (tokens > least) {
-    return Status::ResourceExhausted(fmt::format(
+    return Status::InvalidArgument(fmt::format(
         "{} slots are reserved for the request, which need {} of KV memory in {}; the limit is {}, "
         "room for about {} tokens",
         tokens, FormatByteSize(needed), NameOf(request.format), FormatByteSize(limit_bytes_),
         request.footprint.TokensWithin(limit_bytes_)));
   }
-  return Status::ResourceExhausted(fmt::format(
+  return Status::InvalidArgument(fmt::format(
       "the prompt and one token of the reply, {} tokens, need {} of KV memory in {}; the "
       "limit is {}, room for about {} tokens",
       tokens, FormatByteSize(needed), NameOf(request.format), FormatByteSize(limit_bytes_),

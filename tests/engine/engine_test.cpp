@@ -214,7 +214,7 @@ TEST(EngineTest, WhatCanNeverWorkIsRefusedAtOnce) {
   format.format = KvFormat{.key = "int8", .value = "int8"};
   EXPECT_THAT(error_of(format).message(), HasSubstr("int8 has near"));
   const Status memory = error_of(GreedyRequest(TinyPrompt(60), 1));
-  EXPECT_EQ(memory.code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(memory.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(memory.message(), HasSubstr("the limit is 28"));
   EXPECT_THAT(tiny.Run(GreedyRequest(TinyPrompt(4), 2)).front().tokens, SizeIs(2));
   tiny.engine->Shutdown();

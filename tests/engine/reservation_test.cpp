@@ -86,7 +86,7 @@ TEST(ReservationTest, WhatCanNeverBeReservedIsRefusedAtOnce) {
   TinyEngine tiny = MakeTinyEngine({.context = kContext, .cache_bytes = BytesOf(1, kContext) / 2},
                                    {.reservation = SlotReservation::kExact});
   const Status big = tiny.engine->Submit(GreedyRequest(TinyPrompt(100), 100)).status();
-  EXPECT_EQ(big.code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(big.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(big.message(), HasSubstr("200 slots"));
   EngineRequest two = GreedyRequest(TinyPrompt(10), 10);
   two.choices = 2;
