@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lists the routes; a new one is one function and one row.
+#include "server/api.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "server/chat_task.h"
+#include "server/completion_task.h"
+#include "server/field_reader.h"
+#include "server/json_body.h"
+
+namespace swiftkv {
+namespace {
+
+enum class Caller : std::uint8_t { kAnybody, kTenant, kOperator };
+
+HttpReply Ok(const Json& body) {
+  HttpReply reply;
+  reply.body = WriteJson(body);
+  return reply;
+}
+
+ApiOutcome Failure(const ApiError& error) { return {ErrorReply(error), nullptr}; }
+
+// Takes as long for every key of one length, so that time tells nothing of it.
+bool SameSecret(const std::string& a, const std::string& b) {
+  if (a.size() != b.size()) return false;
+  unsigned difference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
+  }
+  return difference == 0;
+}
+
+bool IsAmong(const std::string& key, const std::vector<std::string>& keys) {
+  bool found = false;
+  for (const std::string& one : keys) found = SameSecret(key, one) || found;
+  return found;
+}
+
+std::string BearerOf(const std::string& authorization) {
+  constexpr std::string_view kScheme = "Bearer ";
+  return authorization.starts_with(kScheme) ? authorization.substr(kScheme.size()) : "";
+}
+
+}  // namespace
+
+struct Api::Route {
+  const char* path;
+  const char* method;
+  Caller caller;
+  HttpReply (Api::*reply)() const;               // of a GET
+  HttpReply (Api::*compute)(const Json&) const;  // of a POST that is answered at once
+  std::optional<ApiError> (*read)(const ServedModel&, const Json&, GenerationTask*);
+};
+
+const Api::Route* Api::FindRoute(const std::string& path) {
+  static constexpr std::array<Route, 8> kRoutes = {{
+      {"/health", "GET", Caller::kAnybody, &Api::Health, nullptr, nullptr},
+      {"/version", "GET", Caller::kAnybody, &Api::Version, nullptr, nullptr},
+      {"/v1/models", "GET", Caller::kTenant, &Api::Models, nullptr, nullptr},
+      {"/kv", "GET", Caller::kOperator, &Api::Kv, nullptr, nullptr},
+      {"/tokenize", "POST", Caller::kTenant, nullptr, &Api::Tokenize, nullptr},
+      {"/detokenize", "POST", Caller::kTenant, nullptr, &Api::Detokenize, nullptr},
+      {"/v1/completions", "POST", Caller::kTenant, nullptr, nullptr, ReadCompletionTask},
+      {"/v1/chat/completions", "POST", Caller::kTenant, nullptr, nullptr, ReadChatTask},
+  }};
+  const auto* found = std::find_if(kRoutes.begin(), kRoutes.end(),
+                                   [&](const Route& route) { return path == route.path; });
+  return found == kRoutes.end() ? nullptr : found;
+}
+
+ApiOutcome Api::Handle(const HttpRequest& request, const std::function<void()>& wake) {
+  const Route* route = FindRoute(request.path);
+  if (route == nullptr) {
+    return Failure({.http_status = 404,
+                    .message = "nothing is served at: " + Shown(Json(request.path)),
+                    .code = "not_found"});
+  }
+  if (request.method != route->method) {
+    ApiOutcome outcome =
+        Failure({.http_status = 405,
+                 .message = fmt::format("{} takes {}, not: {}", route->path, route->method,
+                                        Shown(Json(request.method))),
+                 .code = "method_not_allowed"});
+    outcome.reply.headers.emplace_back("Allow", route->method);
+    return outcome;
+  }
+  return Call(*route, request, wake);
+}
+
+bool Api::Admit(const Route& route, const HttpRequest& request, std::string* tenant,
+                ApiError* error) const {
+  if (route.caller == Caller::kAnybody) return true;
+  const std::string key = BearerOf(request.authorization);
+  if (route.caller == Caller::kOperator) {
+    const bool local = access_.admin_keys.empty() && request.from_loopback;
+    if (local || IsAmong(key, access_.admin_keys)) return true;
+    *error = {
+        .http_status = 401, .message = "an operator's key is needed", .code = "invalid_api_key"};
+    return false;
+  }
+  if (draining_) {
+    *error = {.http_status = 503,
+              .message = "the server is stopping",
+              .type = "service_unavailable_error",
+              .code = "service_unavailable"};
+    return false;
+  }
+  if (access_.keys.empty()) return true;
+  *tenant = key;
+  if (IsAmong(key, access_.keys)) return true;
+  *error = {.http_status = 401,
+            .message = "a known key is needed: Authorization: Bearer KEY",
+            .code = "invalid_api_key"};
+  return false;
+}
+
+ApiOutcome Api::Call(const Route& route, const HttpRequest& request,
+                     const std::function<void()>& wake) {
+  std::string tenant;
+  ApiError error;
+  if (!Admit(route, request, &tenant, &error)) return Failure(error);
+  if (route.reply != nullptr) return {(this->*route.reply)(), nullptr};
+  const Result<Json> body = ParseJsonBody(request.body);
+  if (!body.ok()) return Failure(ErrorOf(body.status()));
+  if (route.compute != nullptr) return {(this->*route.compute)(*body), nullptr};
+  GenerationTask task;
+  if (const std::optional<ApiError> wrong = route.read(model_, *body, &task)) {
+    return Failure(*wrong);
+  }
+  for (EngineRequest& one : task.requests) one.tenant_salt = tenant;
+  std::unique_ptr<Generation> generation = Generation::Start(model_, std::move(task), wake, &error);
+  if (generation == nullptr) return Failure(error);
+  return {HttpReply{}, std::move(generation)};
+}
+
+HttpReply Api::Health() const {
+  HttpReply reply = Ok({{"status", draining_ ? "stopping" : "ok"}});
+  if (draining_) reply.status = 503;
+  return reply;
+}
+
+HttpReply Api::Version() const { return Ok({{"version", SWIFTKV_VERSION}}); }
+
+HttpReply Api::Models() const {
+  return Ok({{"object", "list"},
+             {"data",
+              {{{"id", model_.name},
+                {"object", "model"},
+                {"created", model_.created},
+                {"owned_by", "swiftkv"},
+                {"max_model_len", model_.context}}}}});
+}
+
+HttpReply Api::Kv() const {
+  const EngineSnapshot now = model_.engine->Snapshot();
+  const KvBalance& bytes = now.balance;
+  return Ok({{"format", model_.kv_format},
+             {"bytes",
+              {{"live_private", bytes.live_private_bytes},
+               {"live_shared", bytes.live_shared_bytes},
+               {"cached", bytes.cached_bytes},
+               {"free", bytes.free_bytes},
+               {"metadata", bytes.metadata_bytes},
+               {"mapped", bytes.mapped_bytes},
+               {"peak", bytes.peak_bytes},
+               {"limit", bytes.limit_bytes}}},
+             {"live_tokens", bytes.live_tokens},
+             {"running", now.running},
+             {"waiting", now.waiting},
+             {"finished_requests", now.finished_requests},
+             {"preemptions", now.preemptions},
+             {"generated_tokens", now.generated_tokens},
+             {"prefixes",
+              {{"queried_tokens", now.prefixes.queried_tokens},
+               {"hit_tokens", now.prefixes.hit_tokens},
+               {"published_blocks", now.prefixes.published_blocks},
+               {"evicted_blocks", now.prefixes.evicted_blocks}}}});
+}
+
+HttpReply Api::Tokenize(const Json& body) const {
+  FieldReader fields(&body);
+  std::string text;
+  bool special = true;
+  const char* name = fields.Find("content") != nullptr ? "content" : "prompt";
+  fields.String(name, &text);
+  fields.Boolean("add_special_tokens", &special);
+  if (fields.ok() && fields.Find(name) == nullptr) {
+    fields.Fail("prompt", "is needed: the text, not: null");
+  }
+  if (!fields.ok()) return ErrorReply(fields.error());
+  if (text.empty())
+    return Ok({{"count", 0}, {"max_model_len", model_.context}, {"tokens", Json::array()}});
+  const Result<std::vector<TokenId>> tokens =
+      special ? model_.vocabulary->EncodePrompt(text) : model_.vocabulary->EncodeText(text);
+  if (!tokens.ok()) return ErrorReply(ErrorOf(tokens.status(), name));
+  return Ok({{"count", tokens->size()}, {"max_model_len", model_.context}, {"tokens", *tokens}});
+}
+
+HttpReply Api::Detokenize(const Json& body) const {
+  FieldReader fields(&body);
+  std::vector<TokenId> tokens;
+  fields.Tokens("tokens", std::size_t{1} << 24, model_.vocabulary->size(), &tokens);
+  if (fields.ok() && fields.Find("tokens") == nullptr) {
+    fields.Fail("tokens", "is needed: a list of token ids, not: null");
+  }
+  if (!fields.ok()) return ErrorReply(fields.error());
+  std::string text;
+  for (const TokenId token : tokens) text += model_.vocabulary->TokenToPiece(token);
+  return Ok({{"prompt", text}, {"content", text}});
+}
+
+}  // namespace swiftkv

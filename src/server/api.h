@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers requests of the HTTP API: the table of routes, who may call them, and what they do.
+//
+// Owner: the server's thread. Free of any HTTP library, so that tests call it as connections do.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/generation.h"
+#include "server/http_message.h"
+#include "server/served_model.h"
+
+namespace swiftkv {
+
+struct ApiAccess {
+  std::vector<std::string> keys;        // each is a tenant of its own; empty: anybody may call
+  std::vector<std::string> admin_keys;  // of operators' routes; empty: those answer on loopback
+};
+
+// Either a reply, or what will become one.
+struct ApiOutcome {
+  HttpReply reply;
+  std::unique_ptr<Generation> generation;
+};
+
+class Api {
+ public:
+  Api(ServedModel model, ApiAccess access) : model_(std::move(model)), access_(std::move(access)) {}
+
+  // `wake` is called, on any thread, whenever the generation has something new.
+  ApiOutcome Handle(const HttpRequest& request, const std::function<void()>& wake);
+
+  // From now on everything but /health is refused: the server is about to stop.
+  void StartDraining() { draining_ = true; }
+  // Cancels what is under way within a step and ends the engine.
+  void StopEngine() { model_.engine->Shutdown(); }
+
+ private:
+  struct Route;
+  static const Route* FindRoute(const std::string& path);
+
+  ApiOutcome Call(const Route& route, const HttpRequest& request,
+                  const std::function<void()>& wake);
+  // Returns the salt of who asks. Errors in `error`.
+  bool Admit(const Route& route, const HttpRequest& request, std::string* tenant,
+             ApiError* error) const;
+
+  HttpReply Health() const;
+  HttpReply Version() const;
+  HttpReply Models() const;
+  HttpReply Kv() const;
+  HttpReply Tokenize(const Json& body) const;
+  HttpReply Detokenize(const Json& body) const;
+
+  ServedModel model_;
+  ApiAccess access_;
+  bool draining_ = false;
+};
+
+}  // namespace swiftkv

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns the engine's events of one choice into what its reader is told: text up to a stop, tokens,
+// the reason of the end.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "server/reply_json.h"
+#include "server/stop_matcher.h"
+
+namespace swiftkv {
+
+class ChoiceText {
+ public:
+  // `echo` is told first and never searched for stops.
+  ChoiceText(int index, const ReplyOptions& options, std::string echo);
+
+  // Takes the next event; those after the end are dropped.
+  void Take(const TokenEvent& event);
+
+  // Returns what has come since the last call.
+  ChoiceNews TakeNews();
+  bool has_news() const;
+
+  bool ended() const { return ended_; }
+  std::int64_t tokens() const {
+    return tokens_;
+  }  // of the reply, the one that completed a stop too
+
+ private:
+  void End(const char* reason);
+  bool IsStopToken(std::int32_t token) const;
+
+  std::vector<std::int32_t> stop_tokens_;
+  bool wants_logprobs_;
+  StopMatcher matcher_;
+  ChoiceNews news_;
+  std::size_t characters_ = 0;  // that the tokens so far stand for
+  std::int64_t tokens_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace swiftkv

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds reply objects field by field, in the order in which the API shows them.
+#include "server/reply_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <random>
+#include <utility>
+
+#include "swiftkv/prefix_sharing.h"
+
+namespace swiftkv {
+namespace {
+
+std::string RandomId(const char* prefix) {
+  std::random_device device;
+  return fmt::format("{}-{:08x}{:08x}{:08x}", prefix, device(), device(), device());
+}
+
+Json UsageJson(const ReplyUsage& usage) {
+  return {{"prompt_tokens", usage.prompt_tokens},
+          {"completion_tokens", usage.completion_tokens},
+          {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
+}
+
+// That other tenants asked the same is nobody's business: it reads as if nobody had.
+const char* ToldPrefixEnd(PrefixEnd end) {
+  return PrefixEndName(end == PrefixEnd::kSalt ? PrefixEnd::kNeverSeen : end);
+}
+
+Json CacheJson(const ReplyUsage& usage) {
+  const RequestUsage& first = usage.first;
+  return {
+      {"kv_format", usage.kv_format},
+      {"prefix_end", ToldPrefixEnd(first.prefix_end)},
+      {"prefix_differs_at", first.prefix_differs_at < 0 ? Json() : Json(first.prefix_differs_at)},
+      {"preemptions", first.preemptions},
+      {"seed", first.seed},
+      {"queue_ms", first.queue_seconds * 1e3},
+      {"ttft_ms", first.first_token_seconds * 1e3},
+      {"total_ms", first.total_seconds * 1e3}};
+}
+
+// JSON has no infinity, and none is meant to come.
+float Finite(float logprob) { return std::max(logprob, -9999.0F); }
+
+}  // namespace
+
+ReplyJson::ReplyJson(ReplyKind kind, const Vocabulary* vocabulary, std::string model)
+    : kind_(kind),
+      vocabulary_(vocabulary),
+      model_(std::move(model)),
+      id_(RandomId(kind == ReplyKind::kChat ? "chatcmpl" : "cmpl")),
+      created_(std::time(nullptr)) {}
+
+Json ReplyJson::Envelope(const char* object) const {
+  return {{"id", id_}, {"object", object}, {"created", created_}, {"model", model_}};
+}
+
+Json ReplyJson::ChatLogprob(const TokenLogprob& told) const {
+  const std::string piece = vocabulary_->TokenToPiece(told.token, /*show_control=*/true);
+  Json bytes = Json::array();
+  for (const char c : piece) bytes.push_back(static_cast<unsigned char>(c));
+  return {{"token", piece}, {"logprob", Finite(told.logprob)}, {"bytes", bytes}};
+}
+
+Json ReplyJson::CompletionLogprobs(const std::vector<ToldToken>& tokens) const {
+  Json texts = Json::array();
+  Json logprobs = Json::array();
+  Json top = Json::array();
+  Json offsets = Json::array();
+  for (const ToldToken& told : tokens) {
+    texts.push_back(vocabulary_->TokenToPiece(told.drawn.token, /*show_control=*/true));
+    logprobs.push_back(Finite(told.drawn.logprob));
+    offsets.push_back(told.text_offset);
+    Json best = Json::object();
+    for (const TokenLogprob& one : told.top) {
+      best[vocabulary_->TokenToPiece(one.token, true)] = Finite(one.logprob);
+    }
+    best[vocabulary_->TokenToPiece(told.drawn.token, true)] = Finite(told.drawn.logprob);
+    top.push_back(std::move(best));
+  }
+  return {{"tokens", std::move(texts)},
+          {"token_logprobs", std::move(logprobs)},
+          {"top_logprobs", std::move(top)},
+          {"text_offset", std::move(offsets)}};
+}
+
+Json ReplyJson::Logprobs(const std::vector<ToldToken>& tokens) const {
+  if (tokens.empty()) return {};
+  if (kind_ == ReplyKind::kCompletion) return CompletionLogprobs(tokens);
+  Json content = Json::array();
+  for (const ToldToken& told : tokens) {
+    Json entry = ChatLogprob(told.drawn);
+    entry["top_logprobs"] = Json::array();
+    for (const TokenLogprob& one : told.top) entry["top_logprobs"].push_back(ChatLogprob(one));
+    content.push_back(std::move(entry));
+  }
+  return {{"content", std::move(content)}};
+}
+
+Json ReplyJson::Choice(const ChoiceNews& news, bool streamed) const {
+  Json choice = {{"index", news.index}};
+  if (kind_ == ReplyKind::kCompletion) {
+    choice["text"] = news.text;
+  } else if (streamed) {
+    choice["delta"] = news.text.empty() ? Json::object() : Json{{"content", news.text}};
+  } else {
+    choice["message"] = {{"role", "assistant"}, {"content", news.text}};
+  }
+  choice["logprobs"] = Logprobs(news.tokens);
+  choice["finish_reason"] = news.finish_reason.empty() ? Json() : Json(news.finish_reason);
+  return choice;
+}
+
+std::vector<Json> ReplyJson::Events(const ChoiceNews& news, bool with_usage) const {
+  const bool chat = kind_ == ReplyKind::kChat;
+  Json event = Envelope(chat ? "chat.completion.chunk" : "text_completion");
+  std::vector<Json> events;
+  const auto add = [&](Json choice) {
+    event["choices"] = Json::array({std::move(choice)});
+    if (with_usage) event["usage"] = nullptr;
+    events.push_back(event);
+  };
+  if (chat && news.first) {
+    ChoiceNews role;
+    role.index = news.index;
+    Json choice = Choice(role, /*streamed=*/true);
+    choice["delta"] = {{"role", "assistant"}, {"content", ""}};
+    add(std::move(choice));
+  }
+  // Chat clients look for the finish reason beside an empty delta.
+  ChoiceNews text = news;
+  if (chat) text.finish_reason.clear();
+  if (!text.text.empty() || !text.tokens.empty() || !text.finish_reason.empty()) {
+    add(Choice(text, /*streamed=*/true));
+  }
+  if (chat && !news.finish_reason.empty()) {
+    ChoiceNews end;
+    end.index = news.index;
+    end.finish_reason = news.finish_reason;
+    add(Choice(end, /*streamed=*/true));
+  }
+  return events;
+}
+
+Json ReplyJson::UsageEvent(const ReplyUsage& usage) const {
+  Json event = Envelope(kind_ == ReplyKind::kChat ? "chat.completion.chunk" : "text_completion");
+  event["choices"] = Json::array();
+  event["usage"] = UsageJson(usage);
+  event["swiftkv"] = CacheJson(usage);
+  return event;
+}
+
+Json ReplyJson::Whole(const std::vector<ChoiceNews>& choices, const ReplyUsage& usage) const {
+  Json reply = Envelope(kind_ == ReplyKind::kChat ? "chat.completion" : "text_completion");
+  reply["choices"] = Json::array();
+  for (const ChoiceNews& news : choices) {
+    reply["choices"].push_back(Choice(news, /*streamed=*/false));
+  }
+  reply["usage"] = UsageJson(usage);
+  reply["swiftkv"] = CacheJson(usage);
+  return reply;
+}
+
+std::string ServerSentEvent(const Json& data) { return "data: " + WriteJson(data) + "\n\n"; }
+
+}  // namespace swiftkv
