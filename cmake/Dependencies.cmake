@@ -14,5 +14,6 @@ if(SWIFTKV_BUILD_MODEL)
   find_package(spdlog REQUIRED)
   find_package(nlohmann_json REQUIRED)
   find_package(CLI11 REQUIRED)
+  find_package(Boost 1.81 REQUIRED)  # Asio and Beast, headers alone
   find_package(dnnl REQUIRED)
 endif()

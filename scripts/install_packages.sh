@@ -8,7 +8,7 @@
 set -euo pipefail
 
 readonly BUILD_PACKAGES=(
-  ca-certificates cmake g++ libbenchmark-dev libcli11-dev libdnnl-dev libfmt-dev libgmock-dev libgtest-dev
+  ca-certificates cmake g++ libbenchmark-dev libboost1.81-dev libcli11-dev libdnnl-dev libfmt-dev libgmock-dev libgtest-dev
   libspdlog-dev libssl-dev libxxhash-dev libzstd-dev make ninja-build nlohmann-json3-dev pkg-config
   python3 python3-pip
 )

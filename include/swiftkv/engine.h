@@ -132,9 +132,9 @@ class Engine {
 
   // Queues a request. Errors, all at once: InvalidArgument for a prompt that is empty, beyond the
   // context or has a token outside the vocabulary, bad sampling options, more choices than the
-  // engine computes together, a format or quality beyond the ceiling, a prompt or a reservation that
-  // the cache's memory can never hold; ResourceExhausted where the queue is full; Cancelled after
-  // Drain or Shutdown.
+  // engine computes together, a format or quality beyond the ceiling, a prompt or a reservation
+  // that the cache's memory can never hold; ResourceExhausted where the queue is full; Cancelled
+  // after Drain or Shutdown.
   Result<TokenStream> Submit(EngineRequest request);
 
   // As TokenStream::Cancel; an unknown id is ignored.

@@ -19,6 +19,7 @@
 #include "tools/plan_command.h"
 #include "tools/printable_text.h"
 #include "tools/run_command.h"
+#include "tools/serve_command.h"
 #include "tools/standard_output.h"
 
 namespace swiftkv {
@@ -30,8 +31,9 @@ struct Subcommand {
   int (*run)(std::span<const char* const> arguments);
 };
 
-constexpr std::array<Subcommand, 5> kSubcommands = {{
+constexpr std::array<Subcommand, 6> kSubcommands = {{
     {"run", "answer a prompt or chat, and tell what the KV cache cost", RunCommand},
+    {"serve", "serve a model over HTTP with the OpenAI API", ServeCommand},
     {"plan", "tell what fits a memory, without loading weights", PlanCommand},
     {"eval", "measure what page formats lose on a model", EvalCommand},
     {"bench", "measure kernels and models beside the machine's own speed", BenchCommand},

@@ -29,6 +29,13 @@ void InstallSignalHandlers() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
+void AlsoHandleTermination() {
+  struct sigaction action = {};
+  action.sa_handler = HandleInterrupt;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
 const std::atomic<bool>* InterruptFlag() { return &interrupted; }
 bool Interrupted() { return interrupted.load(std::memory_order_relaxed); }
 void ClearInterrupt() { interrupted.store(false, std::memory_order_relaxed); }

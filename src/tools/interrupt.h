@@ -13,6 +13,9 @@ namespace swiftkv {
 // raising SIGPIPE. Called once, before other threads start.
 void InstallSignalHandlers();
 
+// Treats SIGTERM as SIGINT, for commands that a supervisor stops. Called once, likewise.
+void AlsoHandleTermination();
+
 // The flag: true from the first interrupt until ClearInterrupt.
 const std::atomic<bool>* InterruptFlag();
 bool Interrupted();

@@ -19,6 +19,7 @@
 #include "tools/inspect_options.h"
 #include "tools/plan_options.h"
 #include "tools/run_options.h"
+#include "tools/serve_options.h"
 
 namespace swiftkv {
 namespace {
@@ -77,6 +78,7 @@ class DocumentVisitor {
 TEST(OptionDocumentTest, ListsEveryOptionAsTheProgramHasIt) {
   DocumentVisitor visitor;
   visitor.Command<RunOptions>("run");
+  visitor.Command<ServeOptions>("serve");
   visitor.Command<PlanOptions>("plan");
   visitor.Command<EvalOptions>("eval");
   visitor.Command<InspectOptions>("inspect");
