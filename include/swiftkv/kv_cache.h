@@ -168,10 +168,17 @@ class KvCache {
   void WorsenGrade(SequenceId sequence, Quality grade);
 
   // Keeps the whole blocks of `tokens` from eviction until a time, findable ones of this format and
-  // scope. A longer pin stays. Errors: NotFound where not all are findable, ResourceExhausted;
-  // nothing is pinned then.
+  // scope. A longer pin of the same blocks stays. Errors: NotFound where not all are findable,
+  // ResourceExhausted; nothing is pinned then.
   Status PinPrefix(const KvFormat& format, const PrefixScope& scope,
                    std::span<const std::int32_t> tokens, std::int64_t until_ms);
+
+  // Ends the pin of exactly the whole blocks of `tokens`; what other pins keep of them stays
+  // pinned. Errors: NotFound where they are not pinned.
+  Status UnpinPrefix(const KvFormat& format, const PrefixScope& scope,
+                     std::span<const std::int32_t> tokens);
+
+  PinnedPrefixes pinned_prefixes() const;
 
   // Tells the time: milliseconds of a monotonic clock, 0 at the start. The cache reads none.
   void SetTime(std::int64_t milliseconds);
@@ -179,9 +186,11 @@ class KvCache {
   // Returns the frame bytes that a reservation could win by evicting.
   std::uint64_t ReclaimableBytes() const;
 
-  // Forgets everything findable, pinned or not. Live sequences keep their frames, and make nothing
-  // findable until they are empty again.
-  void DropPrefixes();
+  // Forgets everything findable, pinned or not; or only what sequences of this scope find, in every
+  // format. Live sequences that it concerns keep their frames, and make nothing findable until they
+  // are empty again.
+  DroppedPrefixes DropPrefixes();
+  DroppedPrefixes DropPrefixes(const PrefixScope& scope);
 
   PrefixCounters prefix_counters() const;
 

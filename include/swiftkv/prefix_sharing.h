@@ -62,6 +62,18 @@ struct PrefixHit {
   Quality grade = Quality::kExact;  // the worst of what was found
 };
 
+// What dropping prefixes did.
+struct DroppedPrefixes {
+  std::uint64_t blocks = 0;       // no longer findable
+  std::uint64_t freed_bytes = 0;  // of blocks that no sequence held
+};
+
+// What is pinned now.
+struct PinnedPrefixes {
+  std::uint64_t prefixes = 0;
+  std::uint64_t blocks = 0;  // of all of them, shared ones once
+};
+
 // Counts since the cache was made.
 struct PrefixCounters {
   std::uint64_t queried_tokens = 0;      // prompts of sequences that looked for a prefix, once each

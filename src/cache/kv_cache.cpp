@@ -138,7 +138,18 @@ std::uint64_t KvCache::ReclaimableBytes() const {
   return state_->sequences->index().reclaimable_bytes();
 }
 
-void KvCache::DropPrefixes() { state_->sequences->DropPrefixes(); }
+Status KvCache::UnpinPrefix(const KvFormat& format, const PrefixScope& scope,
+                            std::span<const std::int32_t> tokens) {
+  return state_->sequences->UnpinPrefix(format, state_->RootOf(scope), tokens);
+}
+
+PinnedPrefixes KvCache::pinned_prefixes() const { return state_->sequences->index().pinned(); }
+
+DroppedPrefixes KvCache::DropPrefixes() { return state_->sequences->DropPrefixes(); }
+
+DroppedPrefixes KvCache::DropPrefixes(const PrefixScope& scope) {
+  return state_->sequences->DropPrefixes(state_->RootOf(scope));
+}
 
 PrefixCounters KvCache::prefix_counters() const { return state_->sequences->index().counters(); }
 

@@ -162,8 +162,8 @@ void PrefixIndex::Unpublish(NodeId id) {
   PrefixNode& node = tree_[id];
   const NodeId parent = node.parent;
   node.published = false;
-  node.pinned_until = node.window_pinned_until = 0;
   SKV_CHECK(node.published_children == 0, "leaves go first");
+  SKV_CHECK(node.pinned_until == 0, "a pinned block stays");
   --tree_[parent].published_children;
   Refresh(id);
   Prune(id);
@@ -186,19 +186,44 @@ bool PrefixIndex::EvictNext() {
   return true;
 }
 
-void PrefixIndex::Clear() {
-  for (NodeId id = 0; id < tree_.end_of_nodes(); ++id) {
-    // Up from a leaf, as long as there are no other children.
-    for (NodeId at = id; tree_.IsNode(at) && tree_[at].published_children == 0;) {
-      const NodeId parent = tree_[at].parent;
-      tree_[at].published ? Unpublish(at) : Prune(at);
-      if (parent == kNoNode) break;
-      at = parent;
-    }
-  }
-  SKV_CHECK(tree_.num_nodes() == 0, "a sequence still stands on a node");
+std::uint64_t PrefixIndex::Clear() {
+  EndPins(0);
+  std::uint64_t blocks = 0;
+  while (tree_.newest_root() != kNoNode) blocks += ClearBelow(tree_.newest_root());
   evicted_.Clear();
-  DropPinList();
+  return blocks;
+}
+
+std::uint64_t PrefixIndex::Clear(const BlockKey& root) {
+  const auto stay = std::partition(pins_.begin(), pins_.end(), [&](const Pin& pin) {
+    NodeId at = pin.end;
+    while (!tree_[at].is_root()) at = tree_[at].parent;
+    return tree_[at].key != root;
+  });
+  EndPins(static_cast<std::size_t>(stay - pins_.begin()));
+  std::uint64_t blocks = 0;
+  for (NodeId id = tree_.First(root); id != kNoNode; id = tree_.First(root)) {
+    blocks += ClearBelow(id);
+  }
+  return blocks;
+}
+
+// Without pins and sequences, all below a root is findable, and goes leaf by leaf.
+std::uint64_t PrefixIndex::ClearBelow(NodeId root) {
+  std::uint64_t blocks = 0;
+  NodeId at = root;
+  for (;;) {
+    while (tree_[at].first_child != kNoNode) at = tree_[at].first_child;
+    SKV_CHECK(tree_[at].standing == 0, "a sequence still stands on a node");
+    if (at == root) break;
+    const NodeId parent = tree_[at].parent;
+    Unpublish(at);
+    ++blocks;
+    if (!tree_.IsNode(root)) return blocks;  // gone with its last child
+    at = parent;
+  }
+  Prune(root);
+  return blocks;
 }
 
 }  // namespace swiftkv

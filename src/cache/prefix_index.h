@@ -81,10 +81,15 @@ class PrefixIndex final : public FrameKeeper {
   // Keeps what a hit that ends with node `id` needs until a time. False, and no change, where the
   // budget has no room to note it.
   [[nodiscard]] bool TryPin(NodeId id, std::int64_t until);
+  // Ends the pins of prefixes that end with a block of this key; false where there are none.
+  bool Unpin(const BlockKey& end, const StoredFormat* format);
   void SetTime(std::int64_t milliseconds);
+  PinnedPrefixes pinned() const { return {pins_.size(), pinned_blocks_}; }
 
-  // Forgets everything. No sequence stands on a node any more.
-  void Clear();
+  // Forgets everything, or everything below the roots of a key; returns how many blocks were
+  // findable. No sequence stands there any more.
+  std::uint64_t Clear();
+  std::uint64_t Clear(const BlockKey& root);
 
   PrefixCounters& counters() { return counters_; }
   const PrefixCounters& counters() const { return counters_; }
@@ -92,7 +97,7 @@ class PrefixIndex final : public FrameKeeper {
   // Charged to the budget by the arrays themselves, and to the ledger.
   std::uint64_t metadata_bytes() const { return tree_.metadata_bytes() + queue_.metadata_bytes(); }
   std::uint64_t heap_bytes() const {
-    return tree_.heap_bytes() + evicted_.heap_bytes() + pinned_.capacity() * sizeof(NodeId);
+    return tree_.heap_bytes() + evicted_.heap_bytes() + pins_.capacity() * sizeof(Pin);
   }
 
   void FrameIsIdle(std::uint32_t tag) override;
@@ -106,6 +111,12 @@ class PrefixIndex final : public FrameKeeper {
   void CheckInvariants(std::span<const NodeId> standing) const;
 
  private:
+  // A prefix that ends with node `end`.
+  struct Pin {
+    NodeId end = kNoNode;
+    std::int64_t until = 0;  // milliseconds
+  };
+
   struct FramesOfNode {
     std::uint64_t full_bytes = 0;
     std::uint64_t window_bytes = 0;
@@ -131,8 +142,13 @@ class PrefixIndex final : public FrameKeeper {
   void Unpublish(NodeId id);
   // Removes nodes that nothing needs any more, from `id` upwards.
   void Prune(NodeId id);
-  void DropPinList();
+  std::uint64_t ClearBelow(NodeId root);
+  [[nodiscard]] bool TryAddPin(const Pin& pin);
+  void Mark(const Pin& pin);
+  void RefreshPath(NodeId id);
+  void EndPins(std::size_t first);
   void CheckNode(NodeId id) const;
+  void CheckPins() const;
 
   const CacheGeometry* const geometry_;
   MemoryBudget* const budget_;
@@ -141,9 +157,10 @@ class PrefixIndex final : public FrameKeeper {
   PrefixTree tree_;
   EvictionQueue queue_;
   EvictedKeys evicted_;
-  std::vector<NodeId> pinned_;            // nodes whose pin has not been seen to end
+  std::vector<Pin> pins_;                 // later than now_, one for each end, in no order
+  std::uint64_t pinned_blocks_ = 0;       // nodes on a path to the end of a pin
   std::int64_t now_ = 0;                  // milliseconds
-  std::int64_t next_expiry_ = INT64_MAX;  // no later than the first pin ends
+  std::int64_t next_expiry_ = INT64_MAX;  // when the first pin ends
   std::uint64_t reclaimable_bytes_ = 0;
   bool sliding_ = false;
   PrefixCounters counters_;

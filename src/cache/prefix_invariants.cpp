@@ -47,11 +47,28 @@ void PrefixIndex::CheckNode(NodeId id) const {
   SKV_CHECK(node.published_children == published && node.held_children == held);
   SKV_CHECK(node.published || node.is_root() || published == 0, "a leaf was not evicted first");
   SKV_CHECK(node.window_pinned_until <= node.pinned_until);
-  const bool is_pinned = std::find(pinned_.begin(), pinned_.end(), id) != pinned_.end();
-  SKV_CHECK(is_pinned == IsPinned(node));
+  SKV_CHECK(IsPinned(node) == (node.pinned_until != 0), "a pin's end was not noticed");
   SKV_CHECK(node.reclaimable_bytes == ReclaimableBytes(id));
   const bool may_go = MayGoWhole(node) || (MayLoseWindow(node) && FramesOf(id).window_bytes > 0);
   SKV_CHECK((node.queue_position != UINT32_MAX) == may_go, "the eviction queue is out of date");
+}
+
+void PrefixIndex::CheckPins() const {
+  std::vector<std::int64_t> until(tree_.end_of_nodes());
+  for (const Pin& pin : pins_) {
+    SKV_CHECK(pin.until > now_ && pin.until >= next_expiry_);
+    for (NodeId at = pin.end; !tree_[at].is_root(); at = tree_[at].parent) {
+      SKV_CHECK(tree_[at].published, "a pinned block cannot be found");
+      until[at] = std::max(until[at], pin.until);
+    }
+  }
+  std::uint64_t blocks = 0;
+  for (NodeId id = 0; id < tree_.end_of_nodes(); ++id) {
+    if (!tree_.IsNode(id)) continue;
+    SKV_CHECK(tree_[id].pinned_until == until[id], "a block is pinned by no pin, or not by one");
+    if (until[id] != 0) ++blocks;
+  }
+  SKV_CHECK(blocks == pinned_blocks_);
 }
 
 void PrefixIndex::CheckInvariants(std::span<const NodeId> standing) const {
@@ -69,6 +86,7 @@ void PrefixIndex::CheckInvariants(std::span<const NodeId> standing) const {
     if (tree_[id].queue_position != UINT32_MAX) ++queued;
   }
   SKV_CHECK(reclaimable == reclaimable_bytes_ && queued == queue_.size());
+  CheckPins();
 }
 
 }  // namespace swiftkv

@@ -183,24 +183,4 @@ void SequenceSet::CopyTail(Sequence* sequence, const PrefixMatch& match,
   SlideWindows(sequence);
 }
 
-Status SequenceSet::PinPrefix(const KvFormat& format, const BlockKey& root, Quality allowed,
-                              std::span<const std::int32_t> tokens, std::int64_t until_ms) {
-  PrefixQuery query;
-  query.root = root;
-  query.wanted = {formats_.FindKnown(format), allowed};
-  query.tokens = tokens;
-  query.leaves_one = false;
-  const PrefixMatch match = PrefixMatcher(geometry_, &index_).Find(query);
-  const auto wanted = static_cast<std::int64_t>(tokens.size()) / kPageTokens;
-  if (match.blocks < wanted || wanted == 0) {
-    return Status::NotFound(fmt::format(
-        "a prefix of {} whole blocks of 16 tokens can be pinned once all are findable, now are: {}",
-        wanted, match.blocks));
-  }
-  if (WithEviction([&] { return index_.TryPin(match.node, until_ms); })) return Status::Ok();
-  return Status::ResourceExhausted(
-      fmt::format("the KV cache has no room to note {} pinned blocks; {} of {} bytes are left",
-                  wanted, budget_->left_bytes(), budget_->limit_bytes()));
-}
-
 }  // namespace swiftkv

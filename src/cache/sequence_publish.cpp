@@ -118,11 +118,4 @@ void SequenceSet::TakePublished(Sequence* sequence, std::int64_t block, NodeId n
   }
 }
 
-void SequenceSet::DropPrefixes() {
-  for (Sequence& sequence : slots_) {
-    if (sequence.live) Unname(&sequence);
-  }
-  index_.Clear();
-}
-
 }  // namespace swiftkv

@@ -70,7 +70,10 @@ class SequenceSet {
   Status PinPrefix(const KvFormat& format, const BlockKey& root, Quality allowed,
                    std::span<const std::int32_t> tokens, std::int64_t until_ms);
   void SetTime(std::int64_t milliseconds) { index_.SetTime(milliseconds); }
-  void DropPrefixes();
+  Status UnpinPrefix(const KvFormat& format, const BlockKey& root,
+                     std::span<const std::int32_t> tokens);
+  DroppedPrefixes DropPrefixes();
+  DroppedPrefixes DropPrefixes(const BlockKey& root);
   Status Truncate(SequenceId id, std::int64_t length);
 
   // Stops the process where `id` names no live sequence.
@@ -144,6 +147,7 @@ class SequenceSet {
   void TakeBack(Sequence* sequence);
   void MakeLastBlocksWritable(Sequence* sequence);
   std::uint64_t EvictableBytes() const;
+  std::uint64_t CachedBytes() const;
   std::uint64_t FreeBytes() const;
 
   const CacheGeometry* const geometry_;

@@ -189,9 +189,38 @@ class PrefixPropertyTest : public ::testing::TestWithParam<PropertyCase> {
     trial_->cache().SetTime(now_);
     if (model_.empty() || Below(3) > 0) return;
     const Model& model = model_.at(Any());
-    const Status status = trial_->cache().PinPrefix(
-        GetParam().formats[model.format], ScopeOf(model.scope), model.tokens, now_ + Below(40));
-    if (status.ok()) ++pins_;
+    const KvFormat& format = GetParam().formats[model.format];
+    const PinnedPrefixes before = trial_->cache().pinned_prefixes();
+    if (Below(4) == 0) {
+      const bool unpinned =
+          trial_->cache().UnpinPrefix(format, ScopeOf(model.scope), model.tokens).ok();
+      EXPECT_EQ(trial_->cache().pinned_prefixes().prefixes < before.prefixes, unpinned);
+      return;
+    }
+    const Status status =
+        trial_->cache().PinPrefix(format, ScopeOf(model.scope), model.tokens, now_ + Below(40));
+    if (!status.ok()) return;
+    ++pins_;
+    EXPECT_GE(trial_->cache().pinned_prefixes().blocks, before.blocks);
+  }
+
+  void DropAll() {
+    trial_->cache().DropPrefixes();
+    known_.clear();
+    for (auto& [id, model] : model_) model.named_end = 0;
+    EXPECT_EQ(trial_->cache().Balance().cached_bytes, 0U);
+    EXPECT_EQ(trial_->cache().ReclaimableBytes(), 0U);
+  }
+
+  void DropScope() {
+    const auto scope = static_cast<std::uint32_t>(Below(kScopes));
+    const std::uint64_t cached = trial_->cache().Balance().cached_bytes;
+    const DroppedPrefixes dropped = trial_->cache().DropPrefixes(ScopeOf(scope));
+    EXPECT_EQ(cached - dropped.freed_bytes, trial_->cache().Balance().cached_bytes);
+    std::erase_if(known_, [scope](const auto& known) { return known.first.first == scope; });
+    for (auto& [id, model] : model_) {
+      if (model.scope == scope) model.named_end = 0;
+    }
   }
 
   void RandomOperation() {
@@ -211,11 +240,7 @@ class PrefixPropertyTest : public ::testing::TestWithParam<PropertyCase> {
     } else if (choice < 99 || Below(10) > 0) {
       PinOrPass();
     } else {
-      trial_->cache().DropPrefixes();
-      known_.clear();
-      for (auto& [id, model] : model_) model.named_end = 0;
-      EXPECT_EQ(trial_->cache().Balance().cached_bytes, 0U);
-      EXPECT_EQ(trial_->cache().ReclaimableBytes(), 0U);
+      Below(2) == 0 ? DropAll() : DropScope();
     }
   }
 

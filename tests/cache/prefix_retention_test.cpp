@@ -18,6 +18,13 @@ std::int64_t Fill(PrefixTrial* trial, SequenceId id) {
   return tokens;
 }
 
+PrefixScope ScopeOf(const std::string& tenant_salt, const std::string& request_salt = "") {
+  PrefixScope scope;
+  scope.tenant_salt = tenant_salt;
+  scope.request_salt = request_salt;
+  return scope;
+}
+
 TEST(PrefixRetentionTest, ARequestMayHaveTheWholeBoundWhateverIsCached) {
   for (const TestGeometry& geometry : {OneSmallHead(), ThreeHeads(), ShortWindow()}) {
     PrefixTrial trial(geometry, 2 << 20);
@@ -121,6 +128,76 @@ TEST(PrefixRetentionTest, ALongerPinOutlivesAShorterOne) {
   trial.cache().SetTime(300);
   EXPECT_EQ(trial.cache().ReclaimableBytes(), 4U * 2048);
   trial.cache().CheckInvariants();
+}
+
+TEST(PrefixRetentionTest, UnpinningEndsOnePinAndLeavesOthersWhatTheyShareWithIt) {
+  PrefixTrial trial(OneSmallHead());
+  const Tokens prompt = Prompt(1, 4 * kB);
+  const Tokens half(prompt.begin(), prompt.begin() + 32);
+  trial.ServeOnce(prompt);
+  EXPECT_EQ(trial.cache().UnpinPrefix({}, {}, prompt).code(), StatusCode::kNotFound);
+  ASSERT_TRUE(trial.cache().PinPrefix({}, {}, prompt, 300).ok());
+  ASSERT_TRUE(trial.cache().PinPrefix({}, {}, half, 200).ok());
+  EXPECT_EQ(trial.cache().pinned_prefixes().prefixes, 2U);
+  EXPECT_EQ(trial.cache().pinned_prefixes().blocks, 4U);
+  EXPECT_EQ(trial.cache().UnpinPrefix({}, ScopeOf("other"), prompt).code(), StatusCode::kNotFound);
+  EXPECT_EQ(trial.cache().UnpinPrefix({"int8", "int8"}, {}, prompt).code(), StatusCode::kNotFound);
+  ASSERT_TRUE(trial.cache().UnpinPrefix({}, {}, prompt).ok());
+  EXPECT_EQ(trial.cache().ReclaimableBytes(), 2U * 2048);
+  EXPECT_EQ(trial.cache().pinned_prefixes().blocks, 2U);
+  trial.cache().CheckInvariants();
+  trial.cache().SetTime(200);
+  EXPECT_EQ(trial.cache().ReclaimableBytes(), 4U * 2048);
+  EXPECT_EQ(trial.cache().pinned_prefixes().prefixes, 0U);
+  EXPECT_EQ(trial.cache().UnpinPrefix({}, {}, half).code(), StatusCode::kNotFound) << "over";
+  trial.cache().CheckInvariants();
+}
+
+TEST(PrefixRetentionTest, PinningInAFullCacheNeverLosesWhatItPins) {
+  PrefixTrial trial(OneSmallHead(), 64 << 10);
+  for (std::uint32_t seed = 0; seed < 200; ++seed) {
+    const Tokens prompt = Prompt(seed, kB + kB * (seed % 3));
+    const SequenceId id = trial.Create();
+    if (!trial.Compute(id, prompt, prompt.size())) {
+      trial.cache().Release(id);
+      continue;
+    }
+    trial.cache().Release(id);
+    const Status pinned = trial.cache().PinPrefix({}, {}, prompt, 1000);
+    if (pinned.ok()) {
+      EXPECT_EQ(trial.Find(Join(prompt, {1})).tokens, static_cast<std::int64_t>(prompt.size()));
+    }
+    trial.cache().CheckInvariants();
+  }
+  EXPECT_GT(trial.cache().pinned_prefixes().prefixes, 5U);
+}
+
+TEST(PrefixRetentionTest, DroppingAScopeForgetsItInEveryFormatAndNothingElse) {
+  PrefixTrial trial(ShortWindow());
+  const PrefixScope own = ScopeOf("a");
+  const PrefixScope narrowed = ScopeOf("a", "b");
+  const Tokens prompt = Prompt(1, 80);
+  const Tokens whole(prompt.begin(), prompt.begin() + 48);
+  trial.ServeOnce(prompt, own);
+  trial.ServeOnce(prompt, narrowed);
+  const SequenceId exact = *trial.cache().CreateSequence({"f32", "f32"}, own);
+  trial.Serve(exact, prompt);
+  trial.cache().Release(exact);
+  ASSERT_TRUE(trial.cache().PinPrefix({}, own, whole, 9).ok());
+  ASSERT_TRUE(trial.cache().PinPrefix({}, narrowed, whole, 9).ok());
+  EXPECT_EQ(trial.cache().DropPrefixes(ScopeOf("ab")).blocks, 0U);
+  const std::uint64_t cached = trial.cache().Balance().cached_bytes;
+  const DroppedPrefixes dropped = trial.cache().DropPrefixes(own);
+  EXPECT_EQ(dropped.blocks, 10U) << "five in each of two formats";
+  EXPECT_GT(dropped.freed_bytes, 0U);
+  EXPECT_EQ(trial.cache().Balance().cached_bytes, cached - dropped.freed_bytes);
+  EXPECT_EQ(trial.Find(prompt, own).tokens, 0);
+  EXPECT_EQ(trial.cache().FindPrefix({"f32", "f32"}, own, prompt).tokens, 0);
+  EXPECT_EQ(trial.Find(prompt, narrowed).tokens, 79);
+  EXPECT_EQ(trial.cache().pinned_prefixes().prefixes, 1U);
+  trial.cache().CheckInvariants();
+  EXPECT_EQ(trial.ServeOnce(prompt, own).tokens, 0);
+  EXPECT_EQ(trial.ServeOnce(prompt, own).tokens, 79) << "and it is learnt again";
 }
 
 TEST(PrefixRetentionTest, DroppingForgetsEverythingAndLeavesLiveSequencesTheirFrames) {
