@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,7 +66,8 @@ struct EngineSnapshot {
   std::uint64_t prompt_tokens = 0;  // of all requests that were given a place
   std::uint64_t cached_tokens = 0;  // of these, found in the cache
   std::uint64_t generated_tokens = 0;
-  PrefixCounters prefixes;     // of the cache
+  PrefixCounters prefixes;  // of the cache
+  PinnedPrefixes pinned;
   double queue_seconds = 0;    // waited for first places, all requests together
   double forward_seconds = 0;  // spent in forward passes
   double busy_seconds = 0;     // in steps: forward passes, scheduling and sampling
@@ -110,6 +112,11 @@ class TokenStream {
   std::shared_ptr<EngineInbox> inbox_;
 };
 
+// What tells how an operation on the cache went. Called once, on the engine's thread: it must
+// return at once and call nothing of the engine.
+using DropCallback = std::function<void(const DroppedPrefixes&)>;
+using StatusCallback = std::function<void(const Status&)>;
+
 class Engine {
  public:
   // Called with done in [0, 1] while weights load; returning false cancels.
@@ -141,6 +148,28 @@ class Engine {
   void Cancel(RequestId id);
 
   EngineSnapshot Snapshot() const;
+
+  // The operations below are carried out between two steps, in the order in which they were asked
+  // for. Those with a callback return at once; an error that they return is of the asking itself,
+  // and nothing is called then: Cancelled after Shutdown, ResourceExhausted where too many wait,
+  // InvalidArgument for what can never be done. The others wait for the outcome, a step at most;
+  // not on the engine's thread.
+
+  // Forgets cached blocks, all or those of an owner, pinned or not. Requests that run keep what
+  // they use, and what they compute is not found by others any more.
+  Status DropPrefixes(const std::optional<PrefixOwner>& owner, DropCallback done);
+  Result<DroppedPrefixes> DropPrefixes(const std::optional<PrefixOwner>& owner = {});
+
+  // Keeps cached blocks from being evicted for some time from now on, or until UnpinPrefix. Pinned
+  // blocks take room from requests. A longer pin of the same prefix stays. Errors: NotFound where
+  // not all blocks are in the cache, InvalidArgument for a time of 0 or less and for a format or
+  // quality as in Submit.
+  Status PinPrefix(const PrefixName& prefix, std::chrono::milliseconds keep, StatusCallback done);
+  Status PinPrefix(const PrefixName& prefix, std::chrono::milliseconds keep);
+
+  // Ends the pin of exactly this prefix. Errors: NotFound where it is not pinned.
+  Status UnpinPrefix(const PrefixName& prefix, StatusCallback done);
+  Status UnpinPrefix(const PrefixName& prefix);
 
   // Takes no more requests and waits for the end of all others. Returns whether they ended in time;
   // a request whose reader does not read never does.

@@ -64,6 +64,20 @@ struct EngineRequest {
   std::function<void()> on_ready;
 };
 
+// Whose cached blocks are meant, by the salts of a request. The empty texts are one owner as well.
+struct PrefixOwner {
+  std::string tenant_salt;
+  std::string request_salt;
+};
+
+// The beginning of prompts, as requests with these fields find it in the cache.
+struct PrefixName {
+  std::vector<std::int32_t> tokens;  // of which whole blocks of 16 count
+  PrefixOwner owner;
+  std::optional<KvFormat> format = {};
+  std::optional<Quality> quality = {};
+};
+
 // One token of one choice, or its end, or both.
 struct TokenEvent {
   int choice = 0;           // in [0, EngineRequest::choices)

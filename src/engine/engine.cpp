@@ -2,6 +2,7 @@
 // Loads a model and serves requests on it: the public engine.
 #include "swiftkv/engine.h"
 
+#include <future>
 #include <utility>
 
 #include "base/status_macros.h"
@@ -76,6 +77,41 @@ Result<TokenStream> Engine::Submit(EngineRequest request) {
 
 void Engine::Cancel(RequestId id) { state_->thread->Cancel(id); }
 EngineSnapshot Engine::Snapshot() const { return state_->thread->Snapshot(); }
+
+Status Engine::DropPrefixes(const std::optional<PrefixOwner>& owner, DropCallback done) {
+  return state_->thread->DropPrefixes(owner, std::move(done));
+}
+
+Status Engine::PinPrefix(const PrefixName& prefix, std::chrono::milliseconds keep,
+                         StatusCallback done) {
+  return state_->thread->PinPrefix(prefix, keep, std::move(done));
+}
+
+Status Engine::UnpinPrefix(const PrefixName& prefix, StatusCallback done) {
+  return state_->thread->UnpinPrefix(prefix, std::move(done));
+}
+
+Result<DroppedPrefixes> Engine::DropPrefixes(const std::optional<PrefixOwner>& owner) {
+  std::promise<DroppedPrefixes> outcome;
+  SKV_RETURN_IF_ERROR(DropPrefixes(
+      owner, [&outcome](const DroppedPrefixes& dropped) { outcome.set_value(dropped); }));
+  return outcome.get_future().get();
+}
+
+Status Engine::PinPrefix(const PrefixName& prefix, std::chrono::milliseconds keep) {
+  std::promise<Status> outcome;
+  SKV_RETURN_IF_ERROR(
+      PinPrefix(prefix, keep, [&outcome](const Status& status) { outcome.set_value(status); }));
+  return outcome.get_future().get();
+}
+
+Status Engine::UnpinPrefix(const PrefixName& prefix) {
+  std::promise<Status> outcome;
+  SKV_RETURN_IF_ERROR(
+      UnpinPrefix(prefix, [&outcome](const Status& status) { outcome.set_value(status); }));
+  return outcome.get_future().get();
+}
+
 bool Engine::Drain(std::chrono::milliseconds timeout) { return state_->thread->Drain(timeout); }
 void Engine::Shutdown() { state_->thread->Shutdown(); }
 int Engine::context() const { return state_->model->context(); }

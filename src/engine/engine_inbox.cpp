@@ -9,6 +9,12 @@
 #include "engine/bounded_wait.h"
 
 namespace swiftkv {
+namespace {
+
+constexpr std::size_t kMostOperations = 1024;  // that wait for the end of one step
+
+}  // namespace
+
 Status EngineInbox::Submit(std::unique_ptr<ActiveRequest> request) {
   {
     const std::lock_guard lock(mutex_);
@@ -31,6 +37,20 @@ void EngineInbox::Cancel(RequestId id) {
     mail_.cancelled.push_back(id);
   }
   arrived_.notify_one();
+}
+
+Status EngineInbox::Ask(CacheOperation operation) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (mail_.stop) return Status::Cancelled("the engine has been shut down");
+    if (mail_.operations.size() >= kMostOperations) {
+      return Status::ResourceExhausted(fmt::format(
+          "too many operations on the cache wait, try again later: {}", mail_.operations.size()));
+    }
+    mail_.operations.push_back(std::move(operation));
+  }
+  arrived_.notify_one();
+  return Status::Ok();
 }
 
 void EngineInbox::Notify() {
@@ -59,7 +79,8 @@ EngineInbox::Mail EngineInbox::Take(bool wait) {
   std::unique_lock lock(mutex_);
   if (wait) {
     arrived_.wait(lock, [this] {
-      return notified_ || mail_.stop || !mail_.submitted.empty() || !mail_.cancelled.empty();
+      return notified_ || mail_.stop || !mail_.submitted.empty() || !mail_.cancelled.empty() ||
+             !mail_.operations.empty();
     });
   }
   notified_ = false;

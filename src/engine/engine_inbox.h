@@ -8,6 +8,8 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -18,11 +20,15 @@
 
 namespace swiftkv {
 
+// What is done to the cache between two steps; `now_ms` is the cache's time.
+using CacheOperation = std::function<void(KvCache* cache, std::int64_t now_ms)>;
+
 class EngineInbox {
  public:
   struct Mail {
     std::vector<std::unique_ptr<ActiveRequest>> submitted;  // in the order of their arrival
     std::vector<RequestId> cancelled;
+    std::vector<CacheOperation> operations;  // in the order in which they were asked for
     bool stop = false;
   };
 
@@ -34,6 +40,9 @@ class EngineInbox {
   // Callers' side. Errors: ResourceExhausted where the queue is full, Cancelled once closed.
   Status Submit(std::unique_ptr<ActiveRequest> request);
   void Cancel(RequestId id);
+  // Every operation that is taken is carried out, also those that come just before Stop. Errors:
+  // ResourceExhausted where too many wait, Cancelled after Stop.
+  Status Ask(CacheOperation operation);
   // Wakes the engine where it waits: something that it looks at has changed.
   void Notify();
   // No request is taken from now on.

@@ -35,9 +35,10 @@ void EngineLoop::Run(const std::atomic<bool>* abandon) {
     const bool stop = mail.stop;
     const Clock::time_point start = Clock::now();
     // Of the clock's own beginning: a cache may have served an engine before.
-    cache_->SetTime(
-        std::chrono::duration_cast<std::chrono::milliseconds>(start.time_since_epoch()).count());
-    Accept(std::move(mail));
+    const std::int64_t now_ms =
+        std::chrono::duration_cast<std::chrono::milliseconds>(start.time_since_epoch()).count();
+    cache_->SetTime(now_ms);
+    Accept(std::move(mail), now_ms);
     if (stop) break;
     const StepPlan& plan = planner_.Plan();
     idle = plan.empty();
@@ -53,7 +54,8 @@ void EngineLoop::Run(const std::atomic<bool>* abandon) {
   Publish();
 }
 
-void EngineLoop::Accept(EngineInbox::Mail mail) {
+void EngineLoop::Accept(EngineInbox::Mail mail, std::int64_t now_ms) {
+  for (const CacheOperation& operation : mail.operations) operation(cache_, now_ms);
   for (std::unique_ptr<ActiveRequest>& request : mail.submitted) roster_.Add(std::move(request));
   for (const RequestId id : mail.cancelled) {
     if (ActiveRequest* const request = roster_.Find(id)) roster_.Cancel(request);

@@ -34,7 +34,7 @@ class EngineLoop {
   EngineSnapshot Snapshot() const;
 
  private:
-  void Accept(EngineInbox::Mail mail);
+  void Accept(EngineInbox::Mail mail, std::int64_t now_ms);
   void Compute(const StepPlan& plan, const std::atomic<bool>* abandon);
   void Commit(const StepPlan& plan, std::span<const float> logits);
   void Sample(const Seat& seat, std::span<const float> logits);

@@ -29,6 +29,9 @@ class EngineThread {
   Result<TokenStream> Submit(EngineRequest request);
   void Cancel(RequestId id) { inbox_->Cancel(id); }
   EngineSnapshot Snapshot() const { return loop_.Snapshot(); }
+  Status DropPrefixes(const std::optional<PrefixOwner>& owner, DropCallback done);
+  Status PinPrefix(const PrefixName& prefix, std::chrono::milliseconds keep, StatusCallback done);
+  Status UnpinPrefix(const PrefixName& prefix, StatusCallback done);
   bool Drain(std::chrono::milliseconds timeout);
   void Shutdown();
 

@@ -81,26 +81,31 @@ Status RequestGate::CheckNumbers(const EngineRequest& request) const {
   return CheckRange("buffered_events", request.buffered_events, 0, kAny);
 }
 
-Status RequestGate::ChooseFormat(ActiveRequest* request) const {
-  const EngineRequest& asked = request->asked;
-  Quality allowed = grade_;
-  request->format = format_;
-  if (asked.format) {
-    request->format = *asked.format;
-    SKV_ASSIGN_OR_RETURN(const Quality own, GradeOf(request->format));
-    allowed = Worse(allowed, own);
+Result<StorageChoice> RequestGate::Choose(const std::optional<KvFormat>& format,
+                                          const std::optional<Quality>& quality) const {
+  StorageChoice choice = {.format = format.value_or(format_), .allowed = grade_};
+  if (format) {
+    SKV_ASSIGN_OR_RETURN(const Quality own, GradeOf(*format));
+    choice.allowed = Worse(choice.allowed, own);
   }
-  if (asked.quality) allowed = *asked.quality;
-  if (!Serves(allowed, ceiling_)) allowed = ceiling_;
-  if (!asked.format && !Serves(grade_, allowed)) request->format = KvFormat{};
-  SKV_ASSIGN_OR_RETURN(const Quality grade, GradeOf(request->format));
-  if (!Serves(grade, allowed)) {
+  if (quality) choice.allowed = *quality;
+  if (!Serves(choice.allowed, ceiling_)) choice.allowed = ceiling_;
+  if (!format && !Serves(grade_, choice.allowed)) choice.format = KvFormat{};
+  SKV_ASSIGN_OR_RETURN(const Quality grade, GradeOf(choice.format));
+  if (!Serves(grade, choice.allowed)) {
     return Status::InvalidArgument(
         fmt::format("the request reads nothing worse than {}, a KV format must have that grade; {} "
                     "has {}",
-                    QualityName(allowed), NameOf(request->format), QualityName(grade)));
+                    QualityName(choice.allowed), NameOf(choice.format), QualityName(grade)));
   }
-  request->scope.allowed = allowed;
+  return choice;
+}
+
+Status RequestGate::SetFormat(ActiveRequest* request) const {
+  SKV_ASSIGN_OR_RETURN(const StorageChoice choice,
+                       Choose(request->asked.format, request->asked.quality));
+  request->format = choice.format;
+  request->scope.allowed = choice.allowed;
   SKV_ASSIGN_OR_RETURN(request->footprint,
                        KvFootprint::Make(layers_, request->format.key, request->format.value));
   return Status::Ok();
@@ -163,7 +168,7 @@ Result<std::unique_ptr<ActiveRequest>> RequestGate::Check(EngineRequest asked) c
   SKV_RETURN_IF_ERROR(CheckPrompt(asked));
   SKV_RETURN_IF_ERROR(CheckNumbers(asked));
   request->asked = std::move(asked);
-  SKV_RETURN_IF_ERROR(ChooseFormat(request.get()));
+  SKV_RETURN_IF_ERROR(SetFormat(request.get()));
   Reserve(request.get());
   request->scope.tenant_salt = request->asked.tenant_salt;
   request->scope.request_salt = request->asked.request_salt;

@@ -24,6 +24,12 @@ struct EngineParts {
   KvFormat format;  // the cache's own
 };
 
+// How K and V of a request are stored, and the worst grade that it reads.
+struct StorageChoice {
+  KvFormat format;
+  Quality allowed = Quality::kExact;
+};
+
 class RequestGate {
  public:
   // Errors: InvalidArgument for bad limits; those of KvFootprint::Make.
@@ -32,12 +38,17 @@ class RequestGate {
   // Errors: as Engine::Submit, less those of the queue.
   Result<std::unique_ptr<ActiveRequest>> Check(EngineRequest request) const;
 
+  // Chooses for what a request asks (swiftkv/request.h). Errors: InvalidArgument for an unknown
+  // format, or one whose grade does not serve the quality or the ceiling.
+  Result<StorageChoice> Choose(const std::optional<KvFormat>& format,
+                               const std::optional<Quality>& quality) const;
+
  private:
   RequestGate() = default;
 
   Status CheckPrompt(const EngineRequest& request) const;
   Status CheckNumbers(const EngineRequest& request) const;
-  Status ChooseFormat(ActiveRequest* request) const;
+  Status SetFormat(ActiveRequest* request) const;
   void Reserve(ActiveRequest* request) const;
   Status CheckFits(const ActiveRequest& request) const;
   Status MakeChoices(ActiveRequest* request) const;

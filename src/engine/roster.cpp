@@ -352,6 +352,7 @@ void Roster::Report(EngineSnapshot* snapshot) const {
   snapshot->prompt_tokens = prompt_tokens_;
   snapshot->cached_tokens = cached_tokens_;
   snapshot->prefixes = cache_->prefix_counters();
+  snapshot->pinned = cache_->pinned_prefixes();
   snapshot->queue_seconds = queue_seconds_;
   snapshot->balance = cache_->Balance();
 }
