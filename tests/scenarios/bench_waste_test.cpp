@@ -97,7 +97,18 @@ TEST(BenchWasteScenario, TheSameSeedGivesTheSameFigures) {
   const std::vector<std::string> arguments = {"--requests", "20",      "--batch",   "4",
                                               "--geometry", "smollm2", "--formats", "int8,int4",
                                               "--lengths",  "alpaca",  "--seed",    "9"};
-  EXPECT_EQ(BenchJson(arguments), BenchJson(arguments));
+  // The kernel decides how many frames stay resident; slots follow from the seed alone.
+  const auto slots = [&] {
+    json result = BenchJson(arguments);
+    for (json& row : result["rows"]) {
+      for (const char* of_kernel :
+           {"resident_bytes", "peak_resident_bytes", "waste_bytes_fraction"}) {
+        EXPECT_EQ(row.erase(of_kernel), 1U) << of_kernel;
+      }
+    }
+    return result;
+  };
+  EXPECT_EQ(slots(), slots());
 }
 
 TEST(BenchWasteScenario, WhatDoesNotFitIsLeftOutByName) {
@@ -106,7 +117,9 @@ TEST(BenchWasteScenario, WhatDoesNotFitIsLeftOutByName) {
                  "--lengths", "fixed:100", "--kv-memory", "16MiB"});
   ASSERT_THAT(result["rows"], SizeIs(3));
   EXPECT_EQ(result["rows"][0]["allocator"], "paged");
-  EXPECT_LE(result["rows"][0]["peak_resident_bytes"], 16 << 20);
+  if (!kSanitized) {  // a sanitizer's shadow is counted among the ranges
+    EXPECT_LE(result["rows"][0]["peak_resident_bytes"], 16 << 20);
+  }
   ASSERT_THAT(result["skipped"], SizeIs(1));
   EXPECT_EQ(result["skipped"][0]["allocator"], "contiguous_max");
   EXPECT_THAT(result["skipped"][0]["reason"].get<std::string>(), HasSubstr("16777216"));

@@ -7,6 +7,7 @@
 #include "formats/page_format_table.h"
 #include "scenarios/run_scenario.h"
 #include "support/real_models.h"
+#include "support/sanitizers.h"
 
 namespace swiftkv {
 namespace {
@@ -96,7 +97,11 @@ TEST_F(PlanTest, BytesAreThoseThatTheRealModelsTake) {
   for (const RealModel real : {RealModel::kSmolLm2, RealModel::kGemma3}) {
     const Result<std::string> path = RealModelFile(real);
     if (!path.ok()) GTEST_SKIP() << path.status().message();
-    ExpectAllForetold(*path, 4000);
+    if (kSanitized) {  // the tiny models above had every format; these take minutes each
+      ExpectForetold(*path, "int4", 1000);
+    } else {
+      ExpectAllForetold(*path, 4000);
+    }
   }
 }
 
@@ -161,7 +166,8 @@ TEST_F(PlanTest, AModelThatDoesNotFitIsASuccessThatSaysSo) {
   const ProcessOutcome outcome = Plan(arguments);
   EXPECT_EQ(outcome.exit_status, 0);
   EXPECT_THAT(outcome.output, HasSubstr("nothing fits"));
-  for (const json& row : PlanJson(arguments)["rows"]) {
+  const json plan = PlanJson(arguments);
+  for (const json& row : plan["rows"]) {
     EXPECT_EQ(row["max_concurrent"], 0);
     EXPECT_EQ(row["max_concurrent_contiguous"], 0);
     EXPECT_EQ(row["max_context"], 0);

@@ -37,6 +37,8 @@ void Close(int* descriptor) {
 
 // Becomes the program; runs in the child.
 [[noreturn]] void Execute(const ProcessSpec& spec) {
+  // Shells start background jobs with Ctrl-C ignored; children would inherit it.
+  for (const int signal : {SIGPIPE, SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
   for (const auto& [name, value] : spec.environment) {
     value.empty() ? unsetenv(name.c_str()) : setenv(name.c_str(), value.c_str(), 1);
   }
@@ -77,7 +79,6 @@ void RunningProcess::StartWithPipes(const ProcessSpec& spec) {
   process_ = fork();
   SKV_CHECK(process_ >= 0, "tests can start processes");
   if (process_ == 0) {
-    std::signal(SIGPIPE, SIG_DFL);
     dup2(input.read, STDIN_FILENO);
     spec.close_output ? close(STDOUT_FILENO) : dup2(output.write, STDOUT_FILENO);
     dup2(error.write, STDERR_FILENO);
@@ -96,7 +97,6 @@ void RunningProcess::StartOnTerminal(const ProcessSpec& spec) {
   process_ = forkpty(&terminal, nullptr, nullptr, nullptr);
   SKV_CHECK(process_ >= 0, "tests can open terminals");
   if (process_ == 0) {
-    std::signal(SIGPIPE, SIG_DFL);
     Execute(spec);
   }
   input_ = fcntl(terminal, F_DUPFD_CLOEXEC, 0);
