@@ -82,7 +82,8 @@ struct KvBalance {
   std::uint64_t mapped_bytes = 0;         // OS pages in use; never above limit_bytes
   std::uint64_t peak_bytes = 0;           // the highest mapped_bytes so far
   std::uint64_t limit_bytes = 0;
-  std::uint64_t live_tokens = 0;  // sum of sequence lengths
+  std::uint64_t live_tokens = 0;     // sum of sequence lengths
+  std::uint64_t returned_bytes = 0;  // frames' OS pages given back to the system so far
 };
 
 enum class SequenceId : std::uint32_t {};

@@ -134,6 +134,7 @@ void Arena::Return(PageSpan pages) {
   range_.Discard(pages.first * OsPageBytes(), count * OsPageBytes());
   budget_->Uncharge(count * OsPageBytes());
   mapped_pages_ -= count;
+  returned_pages_ += count;
 }
 
 std::uint64_t Arena::metadata_bytes() const {

@@ -59,6 +59,8 @@ class Arena {
 
   // OS pages that live frames touch.
   std::uint64_t mapped_bytes() const { return mapped_pages_ * OsPageBytes(); }
+  // OS pages that were given back to the system so far.
+  std::uint64_t returned_bytes() const { return returned_pages_ * OsPageBytes(); }
   // Bookkeeping charged by the arena itself.
   std::uint64_t metadata_bytes() const;
   // Bookkeeping on the heap, fixed at creation; charged by the owner.
@@ -100,6 +102,7 @@ class Arena {
   std::uint32_t end_of_live_ = 0;
   std::uint32_t live_frames_ = 0;
   std::uint64_t mapped_pages_ = 0;
+  std::uint64_t returned_pages_ = 0;
   bool huge_pages_ = false;
   int refused_stretches_ = 0;                // one after the other
   std::vector<std::size_t> full_stretches_;  // [<= kMostNoted] to be looked at by UseHugePages

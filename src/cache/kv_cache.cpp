@@ -298,6 +298,7 @@ KvBalance KvCache::Balance() const {
     balance.cached_bytes += pool->cached_bytes();
     balance.free_bytes += pool->free_bytes();
     balance.metadata_bytes += pool->metadata_bytes();
+    balance.returned_bytes += pool->arena().returned_bytes();
   }
   balance.metadata_heap_bytes = state_->sequences->ledger().charged_bytes();
   balance.metadata_bytes += balance.metadata_heap_bytes;

@@ -40,9 +40,13 @@ struct ActiveChoice {
   std::size_t computed = 0;     // tokens in the cache
   std::size_t adopted = 0;      // of these, found there and not computed
   std::optional<SequenceId> sequence;
-  bool was_preempted = false;    // since its last place
-  std::uint64_t ended_then = 0;  // choices that had ended when it was preempted
-  std::uint64_t last_step = 0;   // that computed rows of it
+  bool was_preempted = false;          // since its last place
+  std::uint64_t ended_then = 0;        // choices that had ended when it was preempted
+  std::uint64_t last_step = 0;         // that computed rows of it
+  std::optional<FinishReason> finish;  // set before its end is told
+  // From Submit.
+  std::optional<double> first_token_seconds;
+  double last_token_seconds = 0;
 
   // Whose blocks it waits for, and up to which length; nobody's where `until` is 0.
   RequestId leader{};
@@ -70,6 +74,7 @@ struct ActiveRequest {
   RequestUsage usage;
   Clock::time_point submitted;
   bool left_queue = false;  // has had a place
+  bool paused = false;      // its reader was behind when it was last looked at
 
   std::size_t prompt_tokens() const { return asked.prompt.size(); }
   double SecondsSinceSubmit() const {

@@ -21,7 +21,9 @@ EngineLoop::EngineLoop(const EngineParts& parts, const EngineLimits& limits, Eng
     : inbox_(inbox),
       cache_(parts.cache),
       vocabulary_size_(static_cast<std::size_t>(parts.vocabulary->size())),
-      roster_(parts.cache, inbox),
+      recorder_(parts.model->context(), parts.model->layer_shapes(), parts.format,
+                parts.cache->Balance().limit_bytes),
+      roster_(parts.cache, inbox, &recorder_),
       planner_(&roster_, parts.cache, parts.model->max_batch_rows(), limits.max_sequences),
       executor_(parts.model, parts.cache),
       sampling_(parts.vocabulary, parts.model->context()) {
@@ -69,6 +71,7 @@ void EngineLoop::Compute(const StepPlan& plan, const std::atomic<bool>* abandon)
   counted_.forward_seconds += seconds;
   ++counted_.steps;
   if (logits.ok()) {
+    recorder_.EndedStep(plan.tokens.size());
     planner_.Learn(seconds);
     Commit(plan, *logits);
     return;
@@ -79,6 +82,7 @@ void EngineLoop::Compute(const StepPlan& plan, const std::atomic<bool>* abandon)
 
 // Whose rows made the pass fail is not known.
 void EngineLoop::FailStep(const Status& status) {
+  recorder_.FailedStep();
   for (const Seat& seat : planner_.seats()) {
     if (roster_.Find(seat.request->id) != nullptr) roster_.Fail(seat.request, status);
   }
@@ -111,24 +115,29 @@ void EngineLoop::Sample(const Seat& seat, std::span<const float> logits) {
 
 void EngineLoop::SampleOne(ActiveRequest* request, ActiveChoice* choice,
                            std::span<const float> logits) {
+  const std::size_t before = choice->tokens.size();
   const Result<bool> ended = sampling_.Next(request, choice, logits);
-  if (!ended.ok()) {
-    roster_.Fail(request, ended.status());
-  } else if (*ended) {
-    roster_.EndChoice({request, choice});
-  }
+  if (!ended.ok()) return roster_.Fail(request, ended.status());
+  if (choice->tokens.size() > before) recorder_.DrewToken(*request, choice);
+  if (*ended) roster_.EndChoice({request, choice});
 }
 
 void EngineLoop::Publish() {
   EngineSnapshot snapshot = counted_;
   roster_.Report(&snapshot);
   const std::lock_guard lock(snapshot_mutex_);
-  snapshot_ = snapshot;
+  report_.snapshot = snapshot;
+  report_.statistics = recorder_.statistics();
 }
 
 EngineSnapshot EngineLoop::Snapshot() const {
   const std::lock_guard lock(snapshot_mutex_);
-  return snapshot_;
+  return report_.snapshot;
+}
+
+EngineReport EngineLoop::Report() const {
+  const std::lock_guard lock(snapshot_mutex_);
+  return report_;
 }
 
 }  // namespace swiftkv

@@ -16,6 +16,7 @@
 #include "engine/request_gate.h"
 #include "engine/roster.h"
 #include "engine/sampling_stage.h"
+#include "engine/statistics_recorder.h"
 #include "engine/step_planner.h"
 #include "swiftkv/engine.h"
 
@@ -32,6 +33,7 @@ class EngineLoop {
 
   // Any thread.
   EngineSnapshot Snapshot() const;
+  EngineReport Report() const;
 
  private:
   void Accept(EngineInbox::Mail mail, std::int64_t now_ms);
@@ -45,6 +47,7 @@ class EngineLoop {
   EngineInbox* inbox_;
   KvCache* cache_;
   std::size_t vocabulary_size_;
+  StatisticsRecorder recorder_;
   Roster roster_;
   StepPlanner planner_;
   Executor executor_;
@@ -52,7 +55,7 @@ class EngineLoop {
   EngineSnapshot counted_;  // what is counted here
 
   mutable std::mutex snapshot_mutex_;
-  EngineSnapshot snapshot_;  // guarded by snapshot_mutex_
+  EngineReport report_;  // guarded by snapshot_mutex_
 };
 
 }  // namespace swiftkv

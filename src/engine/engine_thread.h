@@ -29,6 +29,7 @@ class EngineThread {
   Result<TokenStream> Submit(EngineRequest request);
   void Cancel(RequestId id) { inbox_->Cancel(id); }
   EngineSnapshot Snapshot() const { return loop_.Snapshot(); }
+  EngineReport Report() const { return loop_.Report(); }
   Status DropPrefixes(const std::optional<PrefixOwner>& owner, DropCallback done);
   Status PinPrefix(const PrefixName& prefix, std::chrono::milliseconds keep, StatusCallback done);
   Status UnpinPrefix(const PrefixName& prefix, StatusCallback done);

@@ -113,6 +113,8 @@ void Roster::Collect() {
       seats_.push_back({request.get(), &choice});
       somebody_goes_on_ |= candidates_.back().running && !candidates_.back().paused;
     }
+    const bool was_paused = std::exchange(request->paused, !request->stream->HasRoom());
+    if (request->paused && !was_paused) recorder_->Paused();
   }
   for (std::size_t i = 0; i < seats_.size(); ++i) {
     const ActiveChoice& choice = *seats_[i].choice;
@@ -213,7 +215,9 @@ void Roster::Adopt(const Seat& seat) {
   usage.cached_tokens += static_cast<std::int64_t>(taken);
   usage.prefix_end = hit->end;
   usage.prefix_differs_at = hit->differs_at;
-  if (seat.request->left_queue) cached_tokens_ += taken;
+  if (!seat.request->left_queue) return;
+  cached_tokens_ += taken;
+  recorder_->FoundMore(*seat.request, taken);
 }
 
 Status Roster::Place(std::size_t index) {
@@ -247,6 +251,7 @@ void Roster::Confirm(std::size_t index) {
     queue_seconds_ += usage.queue_seconds;
     prompt_tokens_ += seat.request->prompt_tokens();
     cached_tokens_ += static_cast<std::uint64_t>(usage.cached_tokens);
+    recorder_->GotFirstPlace(*seat.request);
   }
   LeaveQueue(seat.request);
 }
@@ -303,6 +308,7 @@ void Roster::EndChoice(const Seat& seat) {
   GiveBack(seat.choice);
   seat.choice->phase = ChoicePhase::kDone;
   ++ended_choices_;
+  recorder_->EndedChoice(*seat.request, *seat.choice);
   if (HasEnded(*seat.request)) Close(seat.request, Status::Ok());
 }
 
@@ -333,18 +339,22 @@ void Roster::Fail(ActiveRequest* request, const Status& status) {
     GiveBack(&choice);
     choice.phase = ChoicePhase::kDone;
     ++ended_choices_;
+    recorder_->EndedChoice(*request, choice);
   }
   Close(request, status);
 }
 
 void Roster::Report(EngineSnapshot* snapshot) const {
   snapshot->generated_tokens = generated_tokens_;
+  recorder_->BeginMoment();
   for (const auto& request : requests_) {
     if (HasEnded(*request)) continue;
+    if (request->paused) recorder_->IsPaused();
     snapshot->generated_tokens += static_cast<std::uint64_t>(request->usage.completion_tokens);
     for (const ActiveChoice& choice : request->choices) {
       snapshot->running += choice.phase == ChoicePhase::kRunning ? 1 : 0;
       snapshot->waiting += choice.phase == ChoicePhase::kWaiting ? 1 : 0;
+      if (choice.sequence) recorder_->Holds(*request, choice);
     }
   }
   snapshot->finished_requests = ended_requests_;

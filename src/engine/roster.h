@@ -15,6 +15,7 @@
 #include "engine/active_request.h"
 #include "engine/engine_inbox.h"
 #include "engine/scheduler.h"
+#include "engine/statistics_recorder.h"
 #include "swiftkv/engine.h"
 #include "swiftkv/kv_cache.h"
 
@@ -28,8 +29,9 @@ struct Seat {
 
 class Roster {
  public:
-  // Both must outlive the roster.
-  Roster(KvCache* cache, EngineInbox* inbox) : cache_(cache), inbox_(inbox) {}
+  // All must outlive the roster.
+  Roster(KvCache* cache, EngineInbox* inbox, StatisticsRecorder* recorder)
+      : cache_(cache), inbox_(inbox), recorder_(recorder) {}
 
   void Add(std::unique_ptr<ActiveRequest> request);
   ActiveRequest* Find(RequestId id);  // null where it has ended
@@ -74,7 +76,7 @@ class Roster {
   // Ends the request with an error.
   void Fail(ActiveRequest* request, const Status& status);
 
-  // Fills what is known here.
+  // Fills what is known here, and tells the recorder what is held now.
   void Report(EngineSnapshot* snapshot) const;
 
  private:
@@ -90,6 +92,7 @@ class Roster {
 
   KvCache* cache_;
   EngineInbox* inbox_;
+  StatisticsRecorder* recorder_;
   std::vector<std::unique_ptr<ActiveRequest>> requests_;  // in the order of arrival
   std::vector<Candidate> candidates_;
   std::vector<Seat> seats_;  // [candidates]

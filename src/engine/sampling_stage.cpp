@@ -23,7 +23,7 @@ Result<TokenEvent> SamplingStage::Draw(ActiveRequest* request, ActiveChoice* cho
   SKV_ASSIGN_OR_RETURN(const TokenId token, choice->sampler->Sample(logits));
   if (vocabulary_->IsEndOfGeneration(token)) {
     event.end_token = token;
-    event.finish = FinishReason::kStop;
+    event.finish = choice->finish = FinishReason::kStop;
     return event;
   }
   SKV_RETURN_IF_ERROR(choice->sampler->Accept(token));
@@ -34,7 +34,7 @@ Result<TokenEvent> SamplingStage::Draw(ActiveRequest* request, ActiveChoice* cho
   choice->tokens.push_back(token);
   ++request->usage.completion_tokens;
   event.limit = LimitOf(*request, *choice);
-  if (event.limit != LengthLimit::kNone) event.finish = FinishReason::kLength;
+  if (event.limit != LengthLimit::kNone) event.finish = choice->finish = FinishReason::kLength;
   return event;
 }
 
@@ -59,7 +59,7 @@ void TellEnd(ActiveRequest* request, ActiveChoice* choice, FinishReason reason, 
   TokenEvent event;
   event.choice = choice->index;
   event.text = choice->text->Finish();
-  event.finish = reason;
+  event.finish = choice->finish = reason;
   event.limit = limit;
   request->stream->Push(std::move(event));
 }

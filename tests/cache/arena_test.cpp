@@ -181,6 +181,7 @@ TEST(ArenaTest, AnOsPageStaysWhileEitherOfItsTwoFramesLives) {
   arena->Free(&second, 1);
   EXPECT_EQ(Resident(*arena), 4096U);
   EXPECT_EQ(arena->mapped_bytes(), 4096U);
+  EXPECT_EQ(arena->returned_bytes(), 4096U);
 }
 
 TEST(FramePoolTest, AFrameLivesUntilItsLastOwnerHasGone) {
