@@ -16,4 +16,6 @@ if(SWIFTKV_BUILD_MODEL)
   find_package(CLI11 REQUIRED)
   find_package(Boost 1.81 REQUIRED)  # Asio and Beast, headers alone
   find_package(dnnl REQUIRED)
+  # By pkg-config: the package's own CMake files also ask for what pushing and serving need.
+  pkg_check_modules(PROMETHEUS REQUIRED IMPORTED_TARGET prometheus-cpp-core)
 endif()

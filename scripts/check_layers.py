@@ -40,6 +40,7 @@ LIBRARIES = (
     (re.compile(r"^CLI/"), {"tools"}, "the flag parser"),
     (re.compile(r"^spdlog/"), {"server", "tools"}, "the logger"),
     (re.compile(r"^boost/"), {"server", "tools"}, "Boost"),
+    (re.compile(r"^prometheus/"), {"server"}, "the metrics library"),
     (re.compile(r"^(openssl/|xxhash|zstd)"), {"cache", "model"}, "hashing and compression"),
 )
 

@@ -10,7 +10,7 @@ set -euo pipefail
 readonly BUILD_PACKAGES=(
   ca-certificates cmake g++ libbenchmark-dev libboost1.81-dev libcli11-dev libdnnl-dev libfmt-dev libgmock-dev libgtest-dev
   libspdlog-dev libssl-dev libxxhash-dev libzstd-dev make ninja-build nlohmann-json3-dev pkg-config
-  python3 python3-pip
+  prometheus-cpp-dev python3 python3-pip
 )
 readonly TEST_PACKAGES=(debian-policy)
 readonly CHECK_PACKAGES=(clang clang-format clang-tidy libclang-rt-dev)

@@ -12,6 +12,7 @@
 #include "server/completion_task.h"
 #include "server/field_reader.h"
 #include "server/json_body.h"
+#include "server/metrics.h"
 
 namespace swiftkv {
 namespace {
@@ -59,11 +60,12 @@ struct Api::Route {
 };
 
 const Api::Route* Api::FindRoute(const std::string& path) {
-  static constexpr std::array<Route, 8> kRoutes = {{
+  static constexpr std::array<Route, 9> kRoutes = {{
       {"/health", "GET", Caller::kAnybody, &Api::Health, nullptr, nullptr},
       {"/version", "GET", Caller::kAnybody, &Api::Version, nullptr, nullptr},
       {"/v1/models", "GET", Caller::kTenant, &Api::Models, nullptr, nullptr},
       {"/kv", "GET", Caller::kOperator, &Api::Kv, nullptr, nullptr},
+      {"/metrics", "GET", Caller::kOperator, &Api::Metrics, nullptr, nullptr},
       {"/tokenize", "POST", Caller::kTenant, nullptr, &Api::Tokenize, nullptr},
       {"/detokenize", "POST", Caller::kTenant, nullptr, &Api::Detokenize, nullptr},
       {"/v1/completions", "POST", Caller::kTenant, nullptr, nullptr, ReadCompletionTask},
@@ -75,6 +77,14 @@ const Api::Route* Api::FindRoute(const std::string& path) {
 }
 
 ApiOutcome Api::Handle(const HttpRequest& request, const std::function<void()>& wake) {
+  ApiOutcome outcome = Dispatch(request, wake);
+  const bool refused = outcome.generation == nullptr && outcome.reply.status >= 400;
+  // A probe that asks whether the server is up was not refused when it is told no.
+  if (refused && request.path != "/health") counters_.RefusedRequest(outcome.reply.status);
+  return outcome;
+}
+
+ApiOutcome Api::Dispatch(const HttpRequest& request, const std::function<void()>& wake) {
   const Route* route = FindRoute(request.path);
   if (route == nullptr) {
     return Failure({.http_status = 404,
@@ -181,6 +191,16 @@ HttpReply Api::Kv() const {
                {"hit_tokens", now.prefixes.hit_tokens},
                {"published_blocks", now.prefixes.published_blocks},
                {"evicted_blocks", now.prefixes.evicted_blocks}}}});
+}
+
+HttpReply Api::Metrics() const {
+  HttpReply reply;
+  reply.content_type = kMetricsContentType;
+  reply.body = MetricsText({.engine = model_.engine->Report(),
+                            .server = counters_.Read(),
+                            .kv_format = model_.kv_format},
+                           model_.name);
+  return reply;
 }
 
 HttpReply Api::Tokenize(const Json& body) const {

@@ -12,6 +12,7 @@
 #include "server/generation.h"
 #include "server/http_message.h"
 #include "server/served_model.h"
+#include "server/server_statistics.h"
 
 namespace swiftkv {
 
@@ -38,10 +39,14 @@ class Api {
   // Cancels what is under way within a step and ends the engine.
   void StopEngine() { model_.engine->Shutdown(); }
 
+  // Where connections count what they see.
+  ServerCounters& counters() { return counters_; }
+
  private:
   struct Route;
   static const Route* FindRoute(const std::string& path);
 
+  ApiOutcome Dispatch(const HttpRequest& request, const std::function<void()>& wake);
   ApiOutcome Call(const Route& route, const HttpRequest& request,
                   const std::function<void()>& wake);
   // Returns the salt of who asks. Errors in `error`.
@@ -52,11 +57,13 @@ class Api {
   HttpReply Version() const;
   HttpReply Models() const;
   HttpReply Kv() const;
+  HttpReply Metrics() const;
   HttpReply Tokenize(const Json& body) const;
   HttpReply Detokenize(const Json& body) const;
 
   ServedModel model_;
   ApiAccess access_;
+  ServerCounters counters_;
   bool draining_ = false;
 };
 

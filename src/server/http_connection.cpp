@@ -99,11 +99,15 @@ HttpConnection::HttpConnection(asio::ip::tcp::socket socket, ConnectionRoom* roo
       deadline_(socket_.get_executor()),
       bell_(socket_.get_executor()) {
   room_->open.insert(this);
+  room_->api->counters().OpenedConnection();
   error_code ignored;
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
 }
 
-HttpConnection::~HttpConnection() { room_->open.erase(this); }
+HttpConnection::~HttpConnection() {
+  room_->open.erase(this);
+  room_->api->counters().ClosedConnection();
+}
 
 asio::awaitable<void> HttpConnection::Run() {
   const auto self = shared_from_this();  // handlers and rings may come until the end
@@ -170,6 +174,7 @@ asio::awaitable<bool> HttpConnection::Answer(HttpRequest request, unsigned versi
 asio::awaitable<bool> HttpConnection::Refuse(ErrorCode error) {
   const ApiError told = ErrorOfRead(error, timed_out_);
   if (told.http_status == 0) co_return false;
+  room_->api->counters().RefusedRequest(told.http_status);
   co_await Send(ErrorReply(told), /*version=*/11, /*keep_alive=*/false);
   co_await Linger();
   co_return false;

@@ -87,6 +87,7 @@ asio::awaitable<void> HttpServer::State::Accept() {
 
 void HttpServer::State::Admit(tcp::socket socket) {
   if (room.draining || room.open.size() >= static_cast<std::size_t>(room.options.max_connections)) {
+    room.api->counters().RefusedConnection();
     return;  // the socket closes
   }
   auto connection = std::make_shared<HttpConnection>(std::move(socket), &room);

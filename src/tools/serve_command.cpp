@@ -13,6 +13,7 @@
 #include <string>
 #include <utility>
 
+#include "base/byte_size.h"
 #include "base/status_macros.h"
 #include "engine/engine_thread.h"
 #include "server/api.h"
@@ -80,6 +81,20 @@ Status TellListening(const ServeOptions& options, const std::string& model, int 
   return output.status();
 }
 
+// Neither says anything of what requests held.
+void LogLoaded(const ServedModel& model, const EngineSnapshot& start) {
+  spdlog::info("serving {}: context {} tokens, KV in {} within {}", model.name, model.context,
+               model.kv_format, FormatByteSize(start.balance.limit_bytes));
+}
+
+void LogServed(const EngineSnapshot& end) {
+  spdlog::info(
+      "served {} requests: {} prompt tokens, {} of them cached, {} generated, {} steps, "
+      "{} preemptions, at most {} of KV",
+      end.finished_requests, end.prompt_tokens, end.cached_tokens, end.generated_tokens, end.steps,
+      end.preemptions, FormatByteSize(end.balance.peak_bytes));
+}
+
 Result<int> Serve(const ServeOptions& options) {
   StartLog(options.output.verbose);
   LogOptions(options);
@@ -101,7 +116,9 @@ Result<int> Serve(const ServeOptions& options) {
   SKV_ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> server, HttpServer::Listen(http, &api));
   if (Interrupted()) return kExitSuccess;
   SKV_RETURN_IF_ERROR(TellListening(options, model.name, server->port()));
+  LogLoaded(model, engine->Snapshot());
   server->Run();
+  LogServed(engine->Snapshot());
   return kExitSuccess;
 }
 
