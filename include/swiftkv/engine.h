@@ -100,6 +100,10 @@ class TokenStream {
   // be read, and the end of each choice says kCancelled.
   void Cancel();
 
+  // As Cancel, by a reader who has all it wants, e.g. at a stop string of its own: the end of each
+  // choice says kStop, and statistics count the request as one that was served.
+  void Finish();
+
   RequestId id() const { return id_; }
   // Ok unless the request itself failed (its choices then have no end): ResourceExhausted where its
   // prompt alone needs more than the cache's memory; else what forward pass or sampler returned.

@@ -31,10 +31,10 @@ Status EngineInbox::Submit(std::unique_ptr<ActiveRequest> request) {
   return Status::Ok();
 }
 
-void EngineInbox::Cancel(RequestId id) {
+void EngineInbox::Withdraw(RequestId id, FinishReason reason) {
   {
     const std::lock_guard lock(mutex_);
-    mail_.cancelled.push_back(id);
+    mail_.withdrawn.push_back({id, reason});
   }
   arrived_.notify_one();
 }
@@ -79,7 +79,7 @@ EngineInbox::Mail EngineInbox::Take(bool wait) {
   std::unique_lock lock(mutex_);
   if (wait) {
     arrived_.wait(lock, [this] {
-      return notified_ || mail_.stop || !mail_.submitted.empty() || !mail_.cancelled.empty() ||
+      return notified_ || mail_.stop || !mail_.submitted.empty() || !mail_.withdrawn.empty() ||
              !mail_.operations.empty();
     });
   }

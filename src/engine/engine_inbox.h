@@ -23,11 +23,17 @@ namespace swiftkv {
 // What is done to the cache between two steps; `now_ms` is the cache's time.
 using CacheOperation = std::function<void(KvCache* cache, std::int64_t now_ms)>;
 
+// A request that shall end, and how its choices say so.
+struct Withdrawal {
+  RequestId id{};
+  FinishReason reason = FinishReason::kCancelled;
+};
+
 class EngineInbox {
  public:
   struct Mail {
     std::vector<std::unique_ptr<ActiveRequest>> submitted;  // in the order of their arrival
-    std::vector<RequestId> cancelled;
+    std::vector<Withdrawal> withdrawn;
     std::vector<CacheOperation> operations;  // in the order in which they were asked for
     bool stop = false;
   };
@@ -39,7 +45,7 @@ class EngineInbox {
 
   // Callers' side. Errors: ResourceExhausted where the queue is full, Cancelled once closed.
   Status Submit(std::unique_ptr<ActiveRequest> request);
-  void Cancel(RequestId id);
+  void Withdraw(RequestId id, FinishReason reason);
   // Every operation that is taken is carried out, also those that come just before Stop. Errors:
   // ResourceExhausted where too many wait, Cancelled after Stop.
   Status Ask(CacheOperation operation);

@@ -59,8 +59,8 @@ void EngineLoop::Run(const std::atomic<bool>* abandon) {
 void EngineLoop::Accept(EngineInbox::Mail mail, std::int64_t now_ms) {
   for (const CacheOperation& operation : mail.operations) operation(cache_, now_ms);
   for (std::unique_ptr<ActiveRequest>& request : mail.submitted) roster_.Add(std::move(request));
-  for (const RequestId id : mail.cancelled) {
-    if (ActiveRequest* const request = roster_.Find(id)) roster_.Cancel(request);
+  for (const Withdrawal& one : mail.withdrawn) {
+    if (ActiveRequest* const request = roster_.Find(one.id)) roster_.End(request, one.reason);
   }
 }
 

@@ -321,16 +321,16 @@ void Roster::Close(ActiveRequest* request, const Status& status) {
   inbox_->Ended();
 }
 
-void Roster::Cancel(ActiveRequest* request) {
+void Roster::End(ActiveRequest* request, FinishReason reason) {
   for (ActiveChoice& choice : request->choices) {
     if (choice.phase == ChoicePhase::kDone) continue;
-    TellEnd(request, &choice, FinishReason::kCancelled, LengthLimit::kNone);
+    TellEnd(request, &choice, reason, LengthLimit::kNone);
     EndChoice({request, &choice});
   }
 }
 
 void Roster::CancelAll() {
-  for (const auto& request : requests_) Cancel(request.get());
+  for (const auto& request : requests_) End(request.get(), FinishReason::kCancelled);
 }
 
 void Roster::Fail(ActiveRequest* request, const Status& status) {

@@ -70,8 +70,8 @@ class Roster {
 
   // Gives the sequence back after the choice's last event; the last choice ends the request.
   void EndChoice(const Seat& seat);
-  // Ends every choice that has not, as withdrawn.
-  void Cancel(ActiveRequest* request);
+  // Ends every choice that has not.
+  void End(ActiveRequest* request, FinishReason reason);
   void CancelAll();
   // Ends the request with an error.
   void Fail(ActiveRequest* request, const Status& status);

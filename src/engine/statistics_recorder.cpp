@@ -82,8 +82,9 @@ void StatisticsRecorder::EndedChoice(const ActiveRequest& request, const ActiveC
 }
 
 void StatisticsRecorder::Measure(const ActiveRequest& request, const ActiveChoice& choice) {
+  if (!request.left_queue) return;  // withdrawn before it had a place
   EngineStatistics& s = statistics_;
-  const std::size_t generated = choice.tokens.size() - request.prompt_tokens();
+  const std::size_t generated = SaturatingSubtract(choice.tokens.size(), request.prompt_tokens());
   const double placed = request.usage.queue_seconds;
   s.total_seconds.Observe(request.SecondsSinceSubmit());
   s.queue_seconds.Observe(placed);

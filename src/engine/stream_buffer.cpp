@@ -89,7 +89,11 @@ StreamOutcome TokenStream::Next(TokenEvent* event, std::chrono::milliseconds tim
 }
 
 void TokenStream::Cancel() {
-  if (inbox_ != nullptr) inbox_->Cancel(id_);
+  if (inbox_ != nullptr) inbox_->Withdraw(id_, FinishReason::kCancelled);
+}
+
+void TokenStream::Finish() {
+  if (inbox_ != nullptr) inbox_->Withdraw(id_, FinishReason::kStop);
 }
 
 Status TokenStream::status() const { return buffer_ == nullptr ? Status::Ok() : buffer_->status(); }

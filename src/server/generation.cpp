@@ -75,7 +75,7 @@ void Generation::Read(std::size_t part) {
     const bool all_ended = std::all_of(choices.begin(), choices.end(),
                                        [](const ChoiceText& one) { return one.ended(); });
     // Ended by a stop string, of which the engine does not know.
-    if (all_ended && !event.finish) own.stream.Cancel();
+    if (all_ended && !event.finish) own.stream.Finish();
   }
   if (outcome != StreamOutcome::kEnd) return;
   own.ended = true;

@@ -127,6 +127,19 @@ TEST(EngineStatisticsTest, WithdrawnChoicesAreCountedAndMeasuredNoFurther) {
   EXPECT_EQ(report.statistics.choices.count(), 1U);
 }
 
+TEST(EngineStatisticsTest, ARequestWhoseReaderHasAllItWantsWasServed) {
+  TinyEngine tiny = MakeTinyEngine({.context = 1024});
+  TokenStream stream = tiny.Submit(GreedyRequest(TinyPrompt(20), -1));
+  TokenEvent event;
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(stream.Next(&event, kPatience), StreamOutcome::kEvent);
+  stream.Finish();
+  EXPECT_EQ(ReadAll(&stream).front().finish, FinishReason::kStop);
+  const EngineReport report = LastReport(&tiny);
+  ExpectConsistent(report);
+  EXPECT_THAT(report.statistics.ended_choices, ElementsAre(1, 0, 0, 0));
+  EXPECT_GE(report.statistics.generated_tokens.sum, 3);
+}
+
 TEST(EngineStatisticsTest, PreemptionCountsNothingTwice) {
   const TinySession shape = MakeTinySession({});
   const std::uint64_t bytes = shape.session->footprint().PageBytes(200) + (48 << 10);

@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/utf8.h"
 #include "server/served_tiny_model.h"
 
 namespace swiftkv {
@@ -137,6 +138,25 @@ TEST(MetricsTest, ValuesAreThoseOfTheRequests) {
   EXPECT_EQ(told.Value("vllm:request_prompt_tokens_bucket", "le=\"50\""), 0);
   EXPECT_EQ(told.Value("vllm:request_prompt_tokens_bucket", "le=\"100\""), 2);
   EXPECT_EQ(told.Value("vllm:request_prompt_tokens_bucket", "le=\"+Inf\""), 2);
+}
+
+TEST(MetricsTest, AReplyThatEndsAtAStopStringWasServed) {
+  ServedTinyModel served;
+  Json body = Completion(TinyPrompt(20), 60);
+  const std::string text =
+      served.PostJson("/v1/completions", body).body["choices"][0]["text"].get<std::string>();
+  const std::size_t size = ValidUtf8Prefix(std::string_view(text).substr(0, 12));
+  ASSERT_GT(size, 0U);
+  body["stop"] = text.substr(0, size);
+  const ApiReply stopped = served.PostJson("/v1/completions", body);
+  EXPECT_EQ(stopped.body["choices"][0]["finish_reason"], "stop");
+  AwaitEnds(&served, 2);
+  const Exposition told = Scrape(&served);
+  // The engine may have come to the cap before it heard of the stop string.
+  EXPECT_EQ(told.Value("vllm:request_success_total", "finished_reason=\"stop\"") +
+                told.Value("vllm:request_success_total", "finished_reason=\"length\""),
+            2);
+  EXPECT_EQ(told.Value("vllm:request_success_total", "finished_reason=\"abort\""), 0);
 }
 
 TEST(MetricsTest, StatesOfBytesAddUpToWhatIsMapped) {
