@@ -10,7 +10,7 @@ MAKEFLAGS += --no-print-directory
 PROMPT ?= In one short paragraph: what does a key-value cache do for a language model?
 PREFIX ?= /usr/local
 
-.PHONY: help run build test bench peers check asan fuzz install clean
+.PHONY: help run build test bench peers soak check asan fuzz install clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -39,6 +39,9 @@ bench:  ## Build and run a short form of all benches, below 10 minutes
 peers:  ## Build llama.cpp's own programs (llama-bench ...), same compiler and flags
 	@scripts/install_packages.sh
 	@prefix=$$(scripts/build_llama.py --peers) && ls "$$prefix"/bin/*
+
+soak: build  ## Hold the server under mixed traffic for SOAK_SECONDS (default 600)
+	@scripts/soak_server.py --seconds $${SOAK_SECONDS:-600} --clients $${SOAK_CLIENTS:-16}
 
 check:  ## Run all checks of the source: layers, sizes, format, documents, clang-tidy
 	@scripts/check.sh
