@@ -231,7 +231,9 @@ HttpReply Api::Detokenize(const Json& body) const {
   }
   if (!fields.ok()) return ErrorReply(fields.error());
   std::string text;
-  for (const TokenId token : tokens) text += model_.vocabulary->TokenToPiece(token);
+  for (const TokenId token : tokens) {
+    text += model_.vocabulary->TokenToPiece(token, /*show_control=*/true);
+  }
   return Ok({{"prompt", text}, {"content", text}});
 }
 

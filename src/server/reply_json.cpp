@@ -9,6 +9,7 @@
 #include <random>
 #include <utility>
 
+#include "base/utf8.h"
 #include "swiftkv/prefix_sharing.h"
 
 namespace swiftkv {
@@ -47,6 +48,14 @@ Json CacheJson(const ReplyUsage& usage) {
 // JSON has no infinity, and none is meant to come.
 float Finite(float logprob) { return std::max(logprob, -9999.0F); }
 
+// How the API writes a token that is no whole character: bytes:\xe2\x82.
+std::string TokenName(const std::string& piece) {
+  if (IsValidUtf8(piece)) return piece;
+  std::string name = "bytes:";
+  for (const char c : piece) name += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  return name;
+}
+
 }  // namespace
 
 ReplyJson::ReplyJson(ReplyKind kind, const Vocabulary* vocabulary, std::string model)
@@ -64,7 +73,7 @@ Json ReplyJson::ChatLogprob(const TokenLogprob& told) const {
   const std::string piece = vocabulary_->TokenToPiece(told.token, /*show_control=*/true);
   Json bytes = Json::array();
   for (const char c : piece) bytes.push_back(static_cast<unsigned char>(c));
-  return {{"token", piece}, {"logprob", Finite(told.logprob)}, {"bytes", bytes}};
+  return {{"token", TokenName(piece)}, {"logprob", Finite(told.logprob)}, {"bytes", bytes}};
 }
 
 Json ReplyJson::CompletionLogprobs(const std::vector<ToldToken>& tokens) const {
@@ -72,15 +81,16 @@ Json ReplyJson::CompletionLogprobs(const std::vector<ToldToken>& tokens) const {
   Json logprobs = Json::array();
   Json top = Json::array();
   Json offsets = Json::array();
+  const auto name = [this](const TokenLogprob& one) {
+    return TokenName(vocabulary_->TokenToPiece(one.token, /*show_control=*/true));
+  };
   for (const ToldToken& told : tokens) {
-    texts.push_back(vocabulary_->TokenToPiece(told.drawn.token, /*show_control=*/true));
+    texts.push_back(name(told.drawn));
     logprobs.push_back(Finite(told.drawn.logprob));
     offsets.push_back(told.text_offset);
-    Json best = Json::object();
-    for (const TokenLogprob& one : told.top) {
-      best[vocabulary_->TokenToPiece(one.token, true)] = Finite(one.logprob);
-    }
-    best[vocabulary_->TokenToPiece(told.drawn.token, true)] = Finite(told.drawn.logprob);
+    // Of tokens that have one name the drawn one keeps it, then the likelier.
+    Json best = {{name(told.drawn), Finite(told.drawn.logprob)}};
+    for (const TokenLogprob& one : told.top) best.emplace(name(one), Finite(one.logprob));
     top.push_back(std::move(best));
   }
   return {{"tokens", std::move(texts)},

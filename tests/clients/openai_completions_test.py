@@ -67,6 +67,16 @@ class CompletionsTest(ServedTest):
         self.assertEqual(stopped.choices[0].finish_reason, "stop")
         self.assertEqual(stopped.choices[0].text, "")
 
+    def test_log_probabilities_line_up_with_the_text(self):
+        reply = self.complete(logprobs=3)
+        found = reply.choices[0].logprobs
+        self.assertEqual(len(found.tokens), 12)
+        self.assertEqual(len(found.token_logprobs), 12)
+        for token, value, top in zip(found.tokens, found.token_logprobs, found.top_logprobs):
+            self.assertAlmostEqual(top[token], value)
+            self.assertEqual(value, max(top.values()))
+        self.assertEqual(found.text_offset, sorted(found.text_offset))
+
     def test_sampling_fields_of_the_client_are_taken(self):
         reply = self.complete(
             temperature=0.9,

@@ -16,7 +16,7 @@ class PlainRoutesTest(ServedTest):
         self.assertRegex(told["version"], r"^\d+\.\d+\.\d+")
 
     def test_tokens_become_the_text_that_they_came_from(self):
-        for text in ("", "the sand", "naïve 🙂 日本"):
+        for text in ("", "the sand", "naïve 🙂 日本", "<|im_start|>"):
             for special in (False, True):
                 with self.subTest(text, special=special):
                     body = {"prompt": text, "add_special_tokens": special}
@@ -48,6 +48,30 @@ class PlainRoutesTest(ServedTest):
         cached = self.complete(words).usage.prompt_tokens_details.cached_tokens
         after = self.server.wait_until_idle()["prefixes"]
         self.assertEqual(after["hit_tokens"] - before["hit_tokens"], cached)
+
+    def metrics(self):
+        """Returns the samples of /metrics by name, for those of one sample each."""
+        status, text = self.server.ask("/metrics")
+        self.assertEqual(status, 200)
+        rows = [line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#")]
+        return {name.partition("{")[0]: float(value) for name, value in rows}
+
+    def test_metrics_count_what_replies_say(self):
+        words = "words that are told twice, so that some are in the cache " * 2
+        self.complete(words)
+        self.server.wait_until_idle()
+        before = self.metrics()
+        usage = self.complete(words).usage
+        self.server.wait_until_idle()
+        after = self.metrics()
+        for name, count in (
+            ("vllm:prompt_tokens_total", usage.prompt_tokens),
+            ("vllm:prompt_tokens_cached_total", usage.prompt_tokens_details.cached_tokens),
+            ("vllm:generation_tokens_total", usage.completion_tokens),
+            ("vllm:e2e_request_latency_seconds_count", 1),
+        ):
+            self.assertEqual(after[name] - before[name], count, name)
+        self.assertEqual(after["vllm:num_requests_running"], 0)
 
     def test_what_is_not_there_and_other_methods_are_errors_in_json(self):
         status, told = self.server.ask("/nowhere")
