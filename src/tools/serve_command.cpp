@@ -21,6 +21,7 @@
 #include "tools/exit_status.h"
 #include "tools/failure_report.h"
 #include "tools/interrupt.h"
+#include "tools/key_file.h"
 #include "tools/kv_settlement.h"
 #include "tools/model_stack.h"
 #include "tools/options_json.h"
@@ -95,9 +96,16 @@ void LogServed(const EngineSnapshot& end) {
       end.preemptions, FormatByteSize(end.balance.peak_bytes));
 }
 
+Result<AccessOptions> WithKeysOfFiles(AccessOptions access) {
+  SKV_RETURN_IF_ERROR(AppendKeysOfFile(access.api_key_file, &access.api_keys));
+  SKV_RETURN_IF_ERROR(AppendKeysOfFile(access.admin_key_file, &access.admin_keys));
+  return access;
+}
+
 Result<int> Serve(const ServeOptions& options) {
   StartLog(options.output.verbose);
   LogOptions(options);
+  SKV_ASSIGN_OR_RETURN(const AccessOptions access, WithKeysOfFiles(options.access));
   SKV_ASSIGN_OR_RETURN(const ModelStack stack, Load(options));
   const KvFormat format = {.key = stack.kv_choice.format.key->info().name,
                            .value = stack.kv_choice.format.value->info().name};
@@ -110,7 +118,7 @@ Result<int> Serve(const ServeOptions& options) {
   SKV_ASSIGN_OR_RETURN(const std::unique_ptr<EngineThread> engine,
                        EngineThread::Start(parts, limits));
   const ServedModel model = Describe(options, stack, engine.get(), format);
-  Api api(model, {.keys = options.access.api_keys, .admin_keys = options.access.admin_keys});
+  Api api(model, {.keys = access.api_keys, .admin_keys = access.admin_keys});
   HttpOptions http = options.http;
   http.stop_signals = {SIGTERM, SIGINT};
   SKV_ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> server, HttpServer::Listen(http, &api));

@@ -16,6 +16,8 @@ namespace swiftkv {
 struct AccessOptions {
   std::vector<std::string> api_keys;
   std::vector<std::string> admin_keys;
+  std::string api_key_file;
+  std::string admin_key_file;
 };
 
 struct ServeOutputOptions {
@@ -43,6 +45,13 @@ void VisitOptions(Visitor&& visit, AccessOptions& options) {
                     "Key of operators' routes; without one those answer on loopback only (again "
                     "for more)"},
         options.admin_keys);
+  visit(OptionField{"--api-key-file", "api_key_file", "FILE",
+                    "File with further API keys, one a line, which the list of processes does not "
+                    "show"},
+        options.api_key_file);
+  visit(OptionField{"--admin-key-file", "admin_key_file", "FILE",
+                    "File with further keys of operators, one a line"},
+        options.admin_key_file);
 }
 
 template <typename Visitor>

@@ -2,6 +2,8 @@
 """Tests what goes wrong as OpenAI's own client tells it: its classes of exceptions, keys, a full queue,
 and clients that leave."""
 
+import pathlib
+import tempfile
 import threading
 
 import openai
@@ -65,9 +67,17 @@ class RefusalTest(ServedTest):
 
 
 class KeyTest(ServedTest):
-    """A server with keys."""
+    """A server with keys, one of them in a file."""
 
-    arguments = ("--api-key", "first", "--api-key", "second", "--admin-key", "operator")
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        keys = pathlib.Path(folder.name) / "keys"
+        keys.write_text("# of clients\nsecond\n", encoding="utf-8")
+        cls.arguments = ("--api-key", "first", "--api-key-file", str(keys))
+        cls.arguments += ("--admin-key", "operator")
+        super().setUpClass()
 
     def test_a_key_lets_in_and_any_other_does_not(self):
         for key in ("first", "second"):
