@@ -62,6 +62,21 @@ class ChatTest(ServedTest):
         chunks = list(self.chat(stream=True))
         self.assertTrue(all(chunk.usage is None and chunk.choices for chunk in chunks))
 
+    def test_the_streaming_interface_of_the_client_ends_with_the_whole_reply(self):
+        stop = self.chat(max_completion_tokens=40).choices[0].message.content[10:13]
+        whole = self.chat(max_completion_tokens=40, stop=stop).choices[0].message.content
+        with self.client.chat.completions.stream(
+            model=self.model,
+            messages=[{"role": "user", "content": "Say something."}],
+            temperature=0,
+            max_completion_tokens=40,
+            stop=stop,
+        ) as stream:
+            deltas = [event.delta for event in stream if event.type == "content.delta"]
+            final = stream.get_final_completion()
+        self.assertEqual("".join(deltas), whole)
+        self.assertEqual(final.choices[0].message.content, whole)
+
     def test_a_prompt_that_comes_again_is_found_in_the_cache(self):
         words = "a prompt of more than one page of the cache, told twice " * 3
         cold = self.chat(words)

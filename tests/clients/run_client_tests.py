@@ -12,6 +12,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 import unittest
 import xml.etree.ElementTree as ElementTree
 
@@ -24,16 +25,21 @@ class Recorder(unittest.TextTestResult):
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
-        self.cases = {}  # (class, test): (what became of it, why)
+        self.cases = {}  # (class, test): (what became of it, why, seconds)
+        self.started = 0.0
 
     def note(self, test, outcome, reason=""):
         """Keeps the outcome of a case; a failure stays one, whatever comes after it."""
         _, name, case = ("..." + test.id()).rsplit(".", 2)
-        if self.cases.get((name, case), ("", ""))[0] != "failure":
-            self.cases[name, case] = (outcome, reason)
+        if self.cases.get((name, case), ("",))[0] != "failure":
+            self.cases[name, case] = (outcome, reason, time.monotonic() - self.started)
 
     # unittest chose these names.
     # pylint: disable=invalid-name,missing-function-docstring
+    def startTest(self, test):
+        super().startTest(test)
+        self.started = time.monotonic()
+
     def addSuccess(self, test):
         super().addSuccess(test)
         self.note(test, "success")
@@ -59,8 +65,9 @@ class Recorder(unittest.TextTestResult):
 def write_report(cases, path):
     """Writes the cases as GoogleTest's XML, with what run_tests.py reads of it."""
     root = ElementTree.Element("testsuites")
-    for (name, case), (outcome, reason) in cases.items():
+    for (name, case), (outcome, reason, seconds) in cases.items():
         row = ElementTree.SubElement(root, "testcase", name=case, classname=name, status="run")
+        row.set("time", f"{seconds:.3f}")
         if outcome != "success":
             ElementTree.SubElement(row, outcome, message=reason)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -115,7 +122,11 @@ def main():
         arguments.names, "*_test.py" if os.environ["SWIFTKV_CLIENT_PYTHON"] else "raw_*_test.py"
     )
     if not os.environ["SWIFTKV_CLIENT_PYTHON"]:
-        result.cases["OpenAIClient", "AllTests"] = ("skipped", "the client cannot be installed")
+        result.cases["OpenAIClient", "AllTests"] = (
+            "skipped",
+            "the client cannot be installed",
+            0.0,
+        )
         print("OpenAI's client cannot be installed: its tests are skipped", file=sys.stderr)
     if arguments.report:
         write_report(result.cases, arguments.report)
