@@ -98,7 +98,7 @@ TEST_F(PlanTest, BytesAreThoseThatTheRealModelsTake) {
     const Result<std::string> path = RealModelFile(real);
     if (!path.ok()) GTEST_SKIP() << path.status().message();
     if (kSanitized) {  // the tiny models above had every format; these take minutes each
-      ExpectForetold(*path, "int4", 1000);
+      ExpectForetold(*path, "int4", 4000);
     } else {
       ExpectAllForetold(*path, 4000);
     }
