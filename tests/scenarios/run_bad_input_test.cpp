@@ -107,7 +107,7 @@ TEST_F(RunBadInputTest, UnknownSubcommandsAreAnsweredWithTheList) {
   spec.arguments = {SwiftkvProgram(), "frobnicate\n"};
   const ProcessOutcome outcome = RunProcess(spec);
   ExpectOneSentence(outcome, 2);
-  EXPECT_THAT(outcome.error, HasSubstr("run, plan, eval, bench, inspect"));
+  EXPECT_THAT(outcome.error, HasSubstr("run, serve, plan, eval, bench, inspect"));
   spec.arguments = {SwiftkvProgram()};
   ExpectOneSentence(RunProcess(spec), 2);
   spec.arguments = {SwiftkvProgram(), "--version"};
