@@ -38,7 +38,8 @@ struct ActiveChoice {
   std::optional<TextStream> text;
   std::vector<TokenId> tokens;  // empty while unborn
   std::size_t computed = 0;     // tokens in the cache
-  std::size_t adopted = 0;      // of these, found there and not computed
+  // The first tokens, which were found there and are not its alone; as its last place had it.
+  std::size_t adopted = 0;
   std::optional<SequenceId> sequence;
   bool was_preempted = false;          // since its last place
   std::uint64_t ended_then = 0;        // choices that had ended when it was preempted

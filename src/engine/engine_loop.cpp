@@ -23,7 +23,7 @@ EngineLoop::EngineLoop(const EngineParts& parts, const EngineLimits& limits, Eng
       vocabulary_size_(static_cast<std::size_t>(parts.vocabulary->size())),
       recorder_(parts.model->context(), parts.model->layer_shapes(), parts.format,
                 parts.cache->Balance().limit_bytes),
-      roster_(parts.cache, inbox, &recorder_),
+      roster_(parts.cache, inbox, &recorder_, parts.model->max_batch_rows()),
       planner_(&roster_, parts.cache, parts.model->max_batch_rows(), limits.max_sequences),
       executor_(parts.model, parts.cache),
       sampling_(parts.vocabulary, parts.model->context()) {

@@ -51,41 +51,54 @@ Result<KvFootprint> KvFootprint::Make(std::span<const LayerShape> layers,
     const LayerShape& layer = layers[i];
     const auto heads = static_cast<std::uint64_t>(layer.kv_heads);
     const int index = static_cast<int>(i);
-    footprint.layers_.push_back(
-        {.page_bytes = heads * PageLayout::For(plan.open.layer(index), layer.head_dim).bytes,
-         .sealed_page_bytes =
-             heads * PageLayout::For(plan.sealed.layer(index), layer.head_dim).bytes,
-         .token_values = heads * 2 * static_cast<std::uint64_t>(layer.head_dim),
-         .window = layer.window});
+    const Layers one = {
+        .count = 1,
+        .page_bytes = heads * PageLayout::For(plan.open.layer(index), layer.head_dim).bytes,
+        .sealed_page_bytes =
+            heads * PageLayout::For(plan.sealed.layer(index), layer.head_dim).bytes,
+        .token_values = heads * 2 * static_cast<std::uint64_t>(layer.head_dim),
+        .window = layer.window};
+    const auto alike = std::find_if(footprint.layers_.begin(), footprint.layers_.end(),
+                                    [&one](const Layers& known) { return known.IsLike(one); });
+    if (alike != footprint.layers_.end()) {
+      ++alike->count;
+    } else {
+      footprint.layers_.push_back(one);
+    }
   }
   return footprint;
 }
 
 bool KvFootprint::ShrinksWithAge() const {
-  return std::any_of(layers_.begin(), layers_.end(), [](const Layer& layer) {
+  return std::any_of(layers_.begin(), layers_.end(), [](const Layers& layer) {
     return layer.window > 0 || layer.sealed_page_bytes != layer.page_bytes;
   });
 }
 
+bool KvFootprint::Layers::IsLike(const Layers& other) const {
+  return page_bytes == other.page_bytes && sealed_page_bytes == other.sealed_page_bytes &&
+         token_values == other.token_values && window == other.window;
+}
+
 std::uint64_t KvFootprint::TokenBytes() const {
   std::uint64_t bytes = 0;
-  for (const Layer& layer : layers_) bytes += layer.sealed_page_bytes;
+  for (const Layers& layer : layers_) bytes += layer.count * layer.sealed_page_bytes;
   return bytes / kPageTokens;
 }
 
-std::int64_t KvFootprint::HeldTokens(const Layer& layer, std::int64_t tokens) {
+std::int64_t KvFootprint::HeldTokens(const Layers& layer, std::int64_t tokens) {
   return layer.window > 0 ? std::min<std::int64_t>(tokens, layer.window) : tokens;
 }
 
 std::uint64_t KvFootprint::FilledBytes(std::int64_t tokens) const {
   std::uint64_t bytes = 0;
-  for (const Layer& layer : layers_) {
+  for (const Layers& layer : layers_) {
     const std::int64_t held = HeldTokens(layer, tokens);
     const std::int64_t sealed = SealedTokens(std::max<std::int64_t>(kPageTokens, tokens - held),
                                              SealedEnd(tokens) * kPageTokens);
-    bytes += (layer.page_bytes * static_cast<std::uint64_t>(held - sealed) +
-              layer.sealed_page_bytes * static_cast<std::uint64_t>(sealed)) /
-             kPageTokens;
+    bytes += layer.count * ((layer.page_bytes * static_cast<std::uint64_t>(held - sealed) +
+                             layer.sealed_page_bytes * static_cast<std::uint64_t>(sealed)) /
+                            kPageTokens);
   }
   return bytes;
 }
@@ -95,7 +108,7 @@ std::uint64_t KvFootprint::FilledBytes(std::int64_t tokens) const {
 // is stored, hence the length before the last token.
 std::uint64_t KvFootprint::PageBytes(std::int64_t tokens) const {
   std::uint64_t bytes = 0;
-  for (const Layer& layer : layers_) {
+  for (const Layers& layer : layers_) {
     std::int64_t pages = BlocksFor(tokens);
     std::int64_t length = tokens;
     if (layer.window > 0 && pages > BlocksFor(layer.window)) {
@@ -104,24 +117,62 @@ std::uint64_t KvFootprint::PageBytes(std::int64_t tokens) const {
     }
     const auto sealed =
         static_cast<std::uint64_t>(std::max<std::int64_t>(1, SealedEnd(length - 1)) - 1);
-    bytes += layer.page_bytes * (static_cast<std::uint64_t>(pages) - sealed) +
-             layer.sealed_page_bytes * sealed;
+    bytes += layer.count * (layer.page_bytes * (static_cast<std::uint64_t>(pages) - sealed) +
+                            layer.sealed_page_bytes * sealed);
+  }
+  return bytes;
+}
+
+// While a step runs, a window layer has all that its first row sees, up to its last; the first and
+// the last of these blocks may be seen in part.
+std::uint64_t KvFootprint::PeakBytes(std::int64_t from, std::int64_t to, std::int64_t rows) const {
+  const std::int64_t first = from / kPageTokens;
+  const std::int64_t old = SealedEnd(std::max<std::int64_t>(0, to - rows));
+  std::uint64_t bytes = 0;
+  for (const Layers& layer : layers_) {
+    std::int64_t pages = std::max<std::int64_t>(0, BlocksFor(to) - first);
+    std::int64_t sealed = std::max<std::int64_t>(0, old - std::max<std::int64_t>(1, first));
+    if (layer.window > 0) {
+      pages = std::min(pages, BlocksFor(layer.window + rows - 2) + 1);
+      sealed = 0;
+    }
+    bytes += layer.count * (layer.page_bytes * static_cast<std::uint64_t>(pages - sealed) +
+                            layer.sealed_page_bytes * static_cast<std::uint64_t>(sealed));
+  }
+  return bytes;
+}
+
+std::uint64_t KvFootprint::OwnBytes(std::int64_t from, std::int64_t to) const {
+  const std::int64_t first = from / kPageTokens;
+  std::uint64_t bytes = 0;
+  for (const Layers& layer : layers_) {
+    std::int64_t pages = std::max<std::int64_t>(0, BlocksFor(to) - first);
+    if (layer.window > 0) {
+      // Blocks that a query at `to` sees, whatever else is still there.
+      pages = std::min(pages, BlocksFor(to) - OldestVisibleBlock(to, layer.window));
+    }
+    // Of a window layer any block may be old: its newest ones are not re-encoded yet.
+    const std::int64_t open =
+        std::min(pages, std::max<std::int64_t>(0, BlocksFor(to) - SealedEnd(to)));
+    bytes += layer.count * (layer.page_bytes * static_cast<std::uint64_t>(open) +
+                            layer.sealed_page_bytes * static_cast<std::uint64_t>(pages - open));
   }
   return bytes;
 }
 
 std::uint64_t KvFootprint::ReservedBytes(std::int64_t tokens) const {
   std::uint64_t bytes = 0;
-  for (const Layer& layer : layers_) {
-    bytes += layer.page_bytes * static_cast<std::uint64_t>(BlocksFor(tokens));
+  for (const Layers& layer : layers_) {
+    bytes += layer.count * layer.page_bytes * static_cast<std::uint64_t>(BlocksFor(tokens));
   }
   return bytes;
 }
 
 double KvFootprint::BitsPerValue(std::int64_t tokens) const {
   std::uint64_t values = 0;
-  for (const Layer& layer : layers_) {
-    values += layer.token_values * static_cast<std::uint64_t>(HeldTokens(layer, tokens));
+  for (const Layers& layer : layers_) {
+    values +=
+        layer.count * layer.token_values * static_cast<std::uint64_t>(HeldTokens(layer, tokens));
   }
   return 8.0 * static_cast<double>(FilledBytes(tokens)) / static_cast<double>(values);
 }

@@ -34,6 +34,13 @@ class KvFootprint {
   // The least that the cache must map, in whole pages of 16 tokens, on the way to `tokens` tokens
   // that come one by one; never less for more tokens.
   std::uint64_t PageBytes(std::int64_t tokens) const;
+  // The most that the cache must map at once for tokens [from, to) of a sequence that takes those
+  // before `from`, whole blocks, from others: `rows` of them are stored before what is old is
+  // re-encoded and what has left a window is dropped. Window frames that it took are given back
+  // to those others, and make no room for its own.
+  std::uint64_t PeakBytes(std::int64_t from, std::int64_t to, std::int64_t rows) const;
+  // The least that tokens [from, to) of such a sequence hold, with all steps behind it.
+  std::uint64_t OwnBytes(std::int64_t from, std::int64_t to) const;
   // Bytes of slots for `tokens` tokens that are reserved before any is stored: every layer as
   // written, windows or not.
   std::uint64_t ReservedBytes(std::int64_t tokens) const;
@@ -43,16 +50,20 @@ class KvFootprint {
   std::int64_t TokensWithin(std::uint64_t bytes) const;
 
  private:
-  struct Layer {
-    std::uint64_t page_bytes = 0;         // of all kv heads, as written
+  // Layers that are alike: a step's plan adds them up for everyone.
+  struct Layers {
+    std::uint64_t count = 0;
+    std::uint64_t page_bytes = 0;         // of all kv heads of one, as written
     std::uint64_t sealed_page_bytes = 0;  // once old; page_bytes where nothing is re-encoded
     std::uint64_t token_values = 0;       // K and V values of one token
     int window = 0;                       // 0: none
+
+    bool IsLike(const Layers& other) const;
   };
 
-  static std::int64_t HeldTokens(const Layer& layer, std::int64_t tokens);
+  static std::int64_t HeldTokens(const Layers& layer, std::int64_t tokens);
 
-  std::vector<Layer> layers_;
+  std::vector<Layers> layers_;
 };
 
 // How the cache's bound comes about when nobody sets one (`--kv-memory auto`). What the process

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "engine/memory_estimate.h"
 #include "engine/sampling_stage.h"
 #include "engine/shared_prefill.h"
 #include "swiftkv/page_view.h"
@@ -14,23 +15,9 @@
 namespace swiftkv {
 namespace {
 
-// Tokens that a choice is expected to grow by before another one ends: room for them is kept when
-// places are given, so that a place is not taken back at once.
-constexpr std::int64_t kGrowthTokens = 32;
-
-std::int64_t GrowthOf(const ActiveRequest& request, const ActiveChoice& choice) {
-  if (request.asked.max_tokens < 0) return kGrowthTokens;
-  const auto reply = static_cast<std::int64_t>(choice.tokens.size() - request.prompt_tokens());
-  return std::clamp<std::int64_t>(request.asked.max_tokens - reply, 0, kGrowthTokens);
-}
-
 bool HasEnded(const ActiveRequest& request) {
   return std::all_of(request.choices.begin(), request.choices.end(),
                      [](const ActiveChoice& c) { return c.phase == ChoicePhase::kDone; });
-}
-
-std::uint64_t BytesOf(const ActiveRequest& request, std::int64_t tokens) {
-  return tokens > 0 ? request.footprint.PageBytes(tokens) : 0;
 }
 
 // Whether what `leader` computes is found by `follower`.
@@ -45,21 +32,6 @@ int UnbornChoices(const ActiveRequest& request) {
   return static_cast<int>(
       std::count_if(request.choices.begin(), request.choices.end(),
                     [](const ActiveChoice& c) { return c.phase == ChoicePhase::kUnborn; }));
-}
-
-// Of the cache, for the known tokens of a choice and the next few, where it holds `held` of them.
-std::uint64_t BytesToCome(const ActiveRequest& request, const ActiveChoice& choice,
-                          std::int64_t held) {
-  if (request.reserved_tokens > 0) {
-    return choice.sequence ? 0 : request.footprint.ReservedBytes(request.reserved_tokens);
-  }
-  const auto tokens = static_cast<std::int64_t>(choice.tokens.size());
-  const std::uint64_t grown = BytesOf(request, tokens + GrowthOf(request, choice));
-  const std::uint64_t bytes = grown - BytesOf(request, held);
-  // Each further choice copies the block that the prompt ends in, and grows by itself.
-  const int further = choice.index == 0 ? UnbornChoices(request) : 0;
-  const std::uint64_t shared = BytesOf(request, tokens / kPageTokens * kPageTokens);
-  return bytes + static_cast<std::uint64_t>(further) * (grown - shared);
 }
 
 bool IsComputing(const Candidate& candidate, const Seat& seat) {
@@ -90,15 +62,33 @@ Candidate Roster::Describe(const ActiveRequest& request, const ActiveChoice& cho
   candidate.places = 1 + (choice.index == 0 ? UnbornChoices(request) : 0);
   candidate.tokens = static_cast<std::int64_t>(choice.tokens.size());
   candidate.computed = static_cast<std::int64_t>(choice.computed);
-  candidate.recompute_tokens = static_cast<std::int64_t>(choice.computed - choice.adopted);
+  candidate.recompute_tokens = candidate.computed - static_cast<std::int64_t>(choice.adopted);
   candidate.last_step = choice.last_step;
   candidate.reserved = request.reserved_tokens > 0;
   if (!candidate.running) return candidate;  // what is to come is looked up when it may get a place
-  candidate.held_bytes = candidate.reserved
-                             ? request.footprint.ReservedBytes(request.reserved_tokens)
-                             : BytesOf(request, candidate.computed);
-  candidate.bytes_to_come = BytesToCome(request, choice, candidate.computed);
+  Estimate(request, choice, static_cast<std::int64_t>(choice.adopted), &candidate);
   return candidate;
+}
+
+// `shared`: of its first tokens, those that others have as well, or that it will find.
+void Roster::Estimate(const ActiveRequest& request, const ActiveChoice& choice, std::int64_t shared,
+                      Candidate* candidate) const {
+  MemoryDemand demand;
+  demand.tokens = candidate->tokens;
+  demand.computed = choice.sequence ? candidate->computed : shared;
+  demand.shared = shared;
+  demand.step_rows = step_rows_;
+  if (request.asked.max_tokens >= 0) {
+    const auto reply = demand.tokens - static_cast<std::int64_t>(request.prompt_tokens());
+    demand.growth = std::max<std::int64_t>(0, request.asked.max_tokens - reply);
+  }
+  demand.further_choices = candidate->places - 1;
+  demand.reserved = request.reserved_tokens;
+  demand.has_reserved = choice.sequence.has_value();
+  const MemoryEstimate estimate = EstimateMemory(request.footprint, demand);
+  candidate->held_bytes = estimate.held_bytes;
+  candidate->bytes_to_come = estimate.bytes_to_come;
+  candidate->bytes_to_grow = estimate.bytes_to_grow;
 }
 
 void Roster::Collect() {
@@ -180,7 +170,7 @@ void Roster::LookUp(std::size_t index) {
   const PrefixHit hit =
       cache_->FindPrefix(seat.request->format, seat.request->scope, seat.choice->tokens);
   candidate.follows = Follow(index, hit.tokens);
-  candidate.bytes_to_come = BytesToCome(*seat.request, *seat.choice, hit.tokens);
+  Estimate(*seat.request, *seat.choice, hit.tokens, &candidate);
 }
 
 int Roster::CountRunning() const {
@@ -234,10 +224,12 @@ Status Roster::Place(std::size_t index) {
   }
   choice.phase = ChoicePhase::kRunning;
   choice.computed = 0;
-  choice.adopted = 0;
+  const std::size_t shared = std::exchange(choice.adopted, 0);
   choice.stalled = false;
   if (seat.request->usage.preemptions == 0) seat.request->usage.cached_tokens = 0;
   Adopt(seat);
+  // What it finds again of its own it may have to compute again, should it lose its place.
+  if (choice.was_preempted) choice.adopted = std::min(choice.adopted, shared);
   candidates_[index] = Describe(*seat.request, choice);
   return Status::Ok();
 }
@@ -261,7 +253,6 @@ void Roster::Withdraw(std::size_t index) {
   GiveBack(&choice);
   choice.phase = ChoicePhase::kWaiting;
   choice.computed = 0;
-  choice.adopted = 0;
 }
 
 void Roster::GiveBack(ActiveChoice* choice) {
@@ -279,7 +270,6 @@ void Roster::Preempt(std::size_t index) {
   GiveBack(&choice);
   choice.phase = ChoicePhase::kWaiting;
   choice.computed = 0;
-  choice.adopted = 0;
   choice.until = 0;
   choice.was_preempted = true;
   choice.ended_then = ended_choices_;

@@ -29,9 +29,9 @@ struct Seat {
 
 class Roster {
  public:
-  // All must outlive the roster.
-  Roster(KvCache* cache, EngineInbox* inbox, StatisticsRecorder* recorder)
-      : cache_(cache), inbox_(inbox), recorder_(recorder) {}
+  // All must outlive the roster. `step_rows` of a step at most.
+  Roster(KvCache* cache, EngineInbox* inbox, StatisticsRecorder* recorder, int step_rows)
+      : cache_(cache), inbox_(inbox), recorder_(recorder), step_rows_(step_rows) {}
 
   void Add(std::unique_ptr<ActiveRequest> request);
   ActiveRequest* Find(RequestId id);  // null where it has ended
@@ -54,7 +54,7 @@ class Roster {
   std::uint64_t AvailableBytes() const;
 
   // Finds out what a waiting candidate would have to compute, and whether it had better wait for
-  // somebody who is computing it: bytes_to_come and follows are right from then on.
+  // somebody who is computing it: what it may need and follows are right from then on.
   void LookUp(std::size_t index);
 
   // Gives a waiting candidate a sequence, with the slots that are reserved for it or with all that
@@ -80,6 +80,8 @@ class Roster {
   void Report(EngineSnapshot* snapshot) const;
 
  private:
+  void Estimate(const ActiveRequest& request, const ActiveChoice& choice, std::int64_t shared,
+                Candidate* candidate) const;
   Candidate Describe(const ActiveRequest& request, const ActiveChoice& choice) const;
   bool StillFollows(ActiveChoice* choice) const;
   // Looks for a leader among those that go before; `computed` tokens are in the cache.
@@ -93,6 +95,7 @@ class Roster {
   KvCache* cache_;
   EngineInbox* inbox_;
   StatisticsRecorder* recorder_;
+  const int step_rows_;
   std::vector<std::unique_ptr<ActiveRequest>> requests_;  // in the order of arrival
   std::vector<Candidate> candidates_;
   std::vector<Seat> seats_;  // [candidates]

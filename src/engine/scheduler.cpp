@@ -60,12 +60,12 @@ Admission JudgeAdmission(std::span<const Candidate> candidates, std::size_t wait
   const Candidate& next = candidates[waiting];
   SKV_CHECK(!next.running);
   if (next.paused || next.follows) return {AdmissionVerdict::kPassOver};
-  if (next.barred) return {AdmissionVerdict::kStop};
   const auto gives_way = [&next](const Candidate& other) {
     return !other.reserved && (other.paused || other.priority < next.priority);
   };
   int places = next.places;
   std::uint64_t bytes = next.bytes_to_come;
+  std::uint64_t growth = next.bytes_to_grow;
   std::uint64_t available = room.available_bytes;
   int places_of_victims = 0;
   std::uint64_t bytes_of_victims = 0;  // held, and what they have yet to take
@@ -77,11 +77,14 @@ Admission JudgeAdmission(std::span<const Candidate> candidates, std::size_t wait
     all_give_way &= gives_way(other);
     places += other.places;
     bytes += other.bytes_to_come;
+    growth += other.bytes_to_grow;
     if (!gives_way(other)) continue;
     places_of_victims += other.places;
     bytes_of_victims += other.held_bytes + other.bytes_to_come;
   }
+  if (next.barred) bytes += growth;
   if (alone || (places <= room.places && bytes <= available)) return {AdmissionVerdict::kAdmit};
+  if (next.barred) return {AdmissionVerdict::kStop};
   available += bytes_of_victims;
   if (places - places_of_victims > room.places || (bytes > available && !all_give_way)) {
     return {AdmissionVerdict::kStop};

@@ -5,13 +5,11 @@
 // higher priority first, within one priority by arrival, and a request's choices by index.
 // Consequences that tests hold them to:
 // - within a priority nobody overtakes for a place, but those who wait for blocks that somebody
-// ahead
-//   computes are passed over meanwhile;
+//   ahead computes, or for their readers, are passed over meanwhile;
 // - who goes first never loses its place to others, unless its reader has stopped reading, and who
 //   has reserved slots never at all;
-// - whoever lost a place comes back only after another choice has ended, or alone, so that it is
-// preempted
-//   at most once for each choice that ends before it.
+// - whoever lost a place comes back only after another choice has ended, or alone, or where all can
+//   grow on for long, so that it computes much more than it loses.
 #pragma once
 
 #include <cstddef>
@@ -31,16 +29,19 @@ struct Candidate {
   bool running = false;   // has a place; else waits for one
   bool paused = false;    // its reader is behind: computes nothing, and anybody may take its place
   bool follows = false;   // waits for blocks that one ahead is computing
-  bool barred = false;    // preempted, and nobody has ended since
+  bool barred = false;    // preempted, and nobody has ended since: needs ample room
   bool reserved = false;  // its place comes with all slots that it will need, and stays its own
 
   int places = 1;                     // that it takes: more where choices are yet to fork off it
   std::int64_t tokens = 0;            // known so far
   std::int64_t computed = 0;          // of these, in the cache
-  std::int64_t recompute_tokens = 0;  // what preempting it would cost
-  std::uint64_t held_bytes = 0;       // of the cache, about
-  std::uint64_t bytes_to_come = 0;    // what its known tokens and the next few need on top
-  std::uint64_t last_step = 0;        // that computed rows of it
+  std::int64_t recompute_tokens = 0;  // what preempting it would cost at most
+  // Of the cache: what is its alone; what its known tokens and the next few need on top,
+  // at most; and what many more would need on top of that.
+  std::uint64_t held_bytes = 0;
+  std::uint64_t bytes_to_come = 0;
+  std::uint64_t bytes_to_grow = 0;
+  std::uint64_t last_step = 0;  // that computed rows of it
 };
 
 // Whether `a` goes before `b`.
@@ -64,7 +65,8 @@ struct Admission {
   std::size_t victim = 0;  // index of a candidate, where kPreempt
 };
 
-// Judges whether candidates[waiting] gets a place now. Called in order of GoesBefore. With nobody
+// Judges whether candidates[waiting] gets a place now. Called in order of GoesBefore. One that is
+// barred does where all who run, and it, have room for bytes_to_grow as well. With nobody
 // running there is always room: whether it suffices shows when it is taken. So where all who run
 // give way they do, whatever the estimates say: else one who never reads could hold up everybody.
 Admission JudgeAdmission(std::span<const Candidate> candidates, std::size_t waiting,

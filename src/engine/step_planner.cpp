@@ -41,6 +41,8 @@ bool StepPlanner::IsOvercommitted() const {
 }
 
 bool StepPlanner::GivePlace(std::size_t waiting) {
+  // What was tried lately holds those behind it, but never for a reader's sake.
+  if (roster_->candidates()[waiting].paused) return true;
   ActiveChoice& choice = *roster_->seat(waiting).choice;
   const bool tried_lately =
       step_ < choice.retry_step && choice.retry_ended == roster_->ended_choices();

@@ -51,13 +51,13 @@ TEST(PreemptionTest, SlidingWindowsComeBackToo) {
   TinySessionOptions options = {
       .family = TinyFamily::kGemma3, .context = 512, .chunk = 32, .window = 32};
   const TinySession shape = MakeTinySession(options);
-  options.cache_bytes = 2 * shape.session->footprint().PageBytes(100) + (64 << 10);
+  options.cache_bytes = 2 * shape.session->footprint().PageBytes(200) + (80 << 10);
   // The engine waits at the first token until all requests are there, so that they grow together.
   std::latch all_submitted(1);
   TinyEngine tiny = MakeTinyEngine(options);
   std::vector<TokenStream> streams;
   for (int i = 0; i < 5; ++i) {
-    EngineRequest request = GreedyRequest(TinyPrompt(40, i), 150);
+    EngineRequest request = GreedyRequest(TinyPrompt(40, i), 250);
     if (i == 0) request.on_ready = [&all_submitted] { all_submitted.wait(); };
     streams.push_back(tiny.Submit(std::move(request)));
   }
@@ -66,7 +66,7 @@ TEST(PreemptionTest, SlidingWindowsComeBackToo) {
   for (int i = 0; i < 5; ++i) {
     TokenStream& stream = streams[static_cast<std::size_t>(i)];
     const TinyReply reply = ReadAll(&stream).front();
-    EXPECT_THAT(reply.tokens, SizeIs(150));
+    EXPECT_THAT(reply.tokens, SizeIs(250));
     ExpectAsSolo({.family = TinyFamily::kGemma3, .context = 512, .window = 32}, TinyPrompt(40, i),
                  reply);
     preemptions += stream.usage().preemptions;
@@ -103,9 +103,14 @@ TEST(PreemptionTest, PenaltiesSeePromptAndReplyAsBefore) {
   request.sampling.frequency_penalty = 1;
   request.sampling.presence_penalty = 1;
   const std::vector<TokenId> alone = MakeTinyEngine({}).Run(request).front().tokens;
-  TinyEngine tiny = MakeTinyEngine({.cache_bytes = BytesFor(200)});
-  TokenStream first = tiny.Submit(GreedyRequest(TinyPrompt(30, 2), 120));
+  TinyEngine tiny = MakeTinyEngine({.cache_bytes = BytesFor(210)});
+  // The engine waits at the first token until both are there, so that they grow together.
+  std::latch all_submitted(1);
+  EngineRequest rival = GreedyRequest(TinyPrompt(30, 2), 120);
+  rival.on_ready = [&all_submitted] { all_submitted.wait(); };
+  TokenStream first = tiny.Submit(std::move(rival));
   TokenStream second = tiny.Submit(request);
+  all_submitted.count_down();
   EXPECT_EQ(ReadAll(&second).front().tokens, alone);
   EXPECT_GT(second.usage().preemptions, 0);
   EXPECT_THAT(ReadAll(&first).front().tokens, SizeIs(120));

@@ -117,9 +117,37 @@ TEST(SchedulerTest, WhoeverIsAloneIsAdmittedToTry) {
 TEST(SchedulerTest, APreemptedChoiceHoldsTheQueueUntilItMayComeBack) {
   std::vector<Candidate> candidates = {Running(1, 10), Waiting(2)};
   candidates[1].barred = true;
+  candidates[0].bytes_to_grow = kAmple.available_bytes;
   EXPECT_EQ(JudgeAdmission(candidates, 1, kAmple).verdict, AdmissionVerdict::kStop);
   candidates[1].barred = false;
   EXPECT_EQ(JudgeAdmission(candidates, 1, kAmple).verdict, AdmissionVerdict::kAdmit);
+}
+
+TEST(SchedulerTest, APreemptedChoiceComesBackWhereAllHaveRoomToGrowForLong) {
+  std::vector<Candidate> candidates = {Running(1, 10), Waiting(2, 60)};
+  candidates[0].bytes_to_come = 40;
+  candidates[0].bytes_to_grow = 64;
+  candidates[1].bytes_to_grow = 64;
+  candidates[1].barred = true;
+  const Room ample = {.places = 2, .available_bytes = 60 + 40 + 2 * 64};
+  EXPECT_EQ(JudgeAdmission(candidates, 1, ample).verdict, AdmissionVerdict::kAdmit);
+  Room little = ample;
+  --little.available_bytes;
+  EXPECT_EQ(JudgeAdmission(candidates, 1, little).verdict, AdmissionVerdict::kStop);
+  candidates[0].paused = true;
+  EXPECT_EQ(JudgeAdmission(candidates, 1, little).verdict, AdmissionVerdict::kStop)
+      << "for its sake nobody loses a place again";
+  candidates[1].barred = false;
+  EXPECT_EQ(JudgeAdmission(candidates, 1, little).verdict, AdmissionVerdict::kAdmit)
+      << "others need no such room";
+}
+
+TEST(SchedulerTest, WhoLostItsPlaceAndIsNotReadHoldsNobodyUp) {
+  std::vector<Candidate> candidates = {Waiting(1), Running(2, 10), Waiting(3)};
+  candidates[0].barred = true;
+  candidates[0].paused = true;
+  EXPECT_EQ(JudgeAdmission(candidates, 0, kAmple).verdict, AdmissionVerdict::kPassOver);
+  EXPECT_EQ(JudgeAdmission(candidates, 2, kAmple).verdict, AdmissionVerdict::kAdmit);
 }
 
 TEST(SchedulerTest, WhoWaitsForAnothersBlocksLetsOthersPass) {
