@@ -5,7 +5,8 @@
 // Owner: the engine's thread. Reads no clock: it is told what steps took. What a row of a prompt
 // takes depends on the model, the machine, the depth of contexts and on how many rows share the
 // work of a step, so the last step with a prompt is the best guess for the next one; every such
-// step is learnt from, so that no guess outlives the next step.
+// step is learnt from, so that no guess outlives the next step. Numbers of rows that come again are
+// cheaper than new ones, for which the model makes a graph and kernels, so they are coarse.
 #pragma once
 
 #include <optional>

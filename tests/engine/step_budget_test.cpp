@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "model/language_model.h"
 
 namespace swiftkv {
@@ -41,11 +43,28 @@ TEST(StepBudgetTest, WhatStreamsThemselvesTakeIsNotThePrompts) {
   EXPECT_LT(0.1 + rows * 0.001, kStallSeconds);
 }
 
+// The model makes a graph and kernels for each number of rows that it has not seen.
+TEST(StepBudgetTest, NumbersOfRowsAreFew) {
+  std::set<int> seen;
+  for (int millis = 1; millis < 2000; ++millis) {
+    StepBudget budget(512);
+    budget.Learn(kStreams, 128, millis * 1e-3);
+    const int rows = budget.PromptRows(kStreams);
+    seen.insert(rows);
+    const double exact = 0.7 * kStallSeconds * 128 / (millis * 1e-3);
+    if (exact <= 512 && exact >= 64) {
+      ASSERT_LE(rows, exact);
+      ASSERT_GE(rows, exact - 16 - exact / 8);
+    }
+  }
+  EXPECT_LE(seen.size(), 24U);
+}
+
 TEST(StepBudgetTest, PromptsGoOnBesideStreamsThatAreSlowByThemselves) {
   StepBudget budget(512);
   budget.Learn(kStreams, 0, 0.4);
   budget.Learn(kStreams, 16, 0.416);
-  EXPECT_EQ(budget.PromptRows(kStreams), 400);  // as much time again
+  EXPECT_EQ(budget.PromptRows(kStreams), 384);  // as much time again, in coarse numbers
 }
 
 TEST(StepBudgetTest, ASlowMachineStillComputesABlock) {
