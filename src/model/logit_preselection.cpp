@@ -1,49 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the k best in a heap: once it is warm, nearly every block of logits is skipped.
+// Finds the best of each block of logits, then keeps the k best of all in a heap: once it is warm,
+// nearly every block is skipped.
 #include "model/logit_preselection.h"
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <functional>
 #include <limits>
 
 #include "llama.h"
 
 namespace swiftkv {
-
 namespace {
 
 constexpr std::size_t kBlock = 64;  // logits that are skipped together
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Branch-free, so that the compiler may use vectors.
-bool AnyAbove(std::span<const float> block, float threshold) {
-  std::uint32_t above = 0;
-  for (const float logit : block) above |= logit > threshold ? 1U : 0U;
-  return above != 0;
+using Quad = float __attribute__((vector_size(16)));
+using QuadMask = std::int32_t __attribute__((vector_size(16)));  // -1 where true
+
+// The best of logits, and whether any is +infinity or not a number.
+struct BlockScan {
+  float best = -kInfinity;
+  bool is_bad = false;
+};
+
+BlockScan ScanTail(std::span<const float> logits) {
+  BlockScan scan;
+  for (const float logit : logits) {
+    scan.best = logit > scan.best ? logit : scan.best;
+    scan.is_bad = scan.is_bad || !(logit < kInfinity);
+  }
+  return scan;
+}
+
+BlockScan ScanBlock(std::span<const float, kBlock> logits) {
+  constexpr std::size_t kLanes = 4;
+  constexpr std::size_t kQuads = 4;  // that do not wait for one another
+  const Quad infinity = {kInfinity, kInfinity, kInfinity, kInfinity};
+  std::array<Quad, kQuads> best = {-infinity, -infinity, -infinity, -infinity};
+  QuadMask good = {-1, -1, -1, -1};
+  for (std::size_t i = 0; i < kBlock; i += kLanes) {
+    Quad quad;
+    std::memcpy(&quad, logits.data() + i, sizeof(quad));
+    Quad& most = best[i / kLanes % kQuads];
+    most = quad > most ? quad : most;
+    good &= quad < infinity;  // not so for NaN either
+  }
+  BlockScan scan;
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    for (const Quad& quad : best) scan.best = quad[lane] > scan.best ? quad[lane] : scan.best;
+    scan.is_bad = scan.is_bad || good[lane] == 0;
+  }
+  return scan;
 }
 
 }  // namespace
 
-LogitScan ScanLogits(std::span<const float> logits) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  // Independent lanes, so that the compiler may use vectors without reordering one running maximum.
-  constexpr std::size_t kLanes = 16;
-  std::array<float, kLanes> best;
-  best.fill(-kInfinity);
-  std::array<std::uint32_t, kLanes> bad{};
-  const auto take = [&](float logit, std::size_t lane) {
-    best[lane] = logit > best[lane] ? logit : best[lane];
-    bad[lane] |= logit < kInfinity ? 0U : 1U;  // 1 for NaN too
-  };
-  const std::size_t whole = logits.size() / kLanes * kLanes;
-  for (std::size_t i = 0; i < whole; i += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) take(logits[i + lane], lane);
-  }
-  for (std::size_t i = whole; i < logits.size(); ++i) take(logits[i], i - whole);
+LogitScan LogitPreselection::Scan(std::span<const float> logits) {
+  block_best_.clear();
   LogitScan scan{true, -kInfinity};
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    scan.best = std::max(scan.best, best[lane]);
-    scan.finite = scan.finite && bad[lane] == 0;
+  for (std::size_t begin = 0; begin < logits.size(); begin += kBlock) {
+    const auto rest = logits.subspan(begin);
+    const BlockScan block = rest.size() < kBlock ? ScanTail(rest) : ScanBlock(rest.first<kBlock>());
+    block_best_.push_back(block.best);
+    scan.best = std::max(scan.best, block.best);
+    scan.finite = scan.finite && !block.is_bad;
   }
   return scan;
 }
@@ -68,10 +91,10 @@ void LogitPreselection::Keep(std::pair<float, TokenId> row, std::size_t k) {
 void LogitPreselection::Select(std::span<const float> logits, std::size_t k,
                                std::vector<llama_token_data>* candidates) {
   heap_.clear();
-  float threshold = -std::numeric_limits<float>::infinity();  // of a full heap
+  float threshold = -kInfinity;  // of a full heap
   for (std::size_t begin = 0; begin < logits.size() && k > 0; begin += kBlock) {
     const auto block = logits.subspan(begin, std::min(kBlock, logits.size() - begin));
-    if (heap_.size() == k && !AnyAbove(block, threshold)) continue;
+    if (heap_.size() == k && !(block_best_[begin / kBlock] > threshold)) continue;
     for (std::size_t i = 0; i < block.size(); ++i) {
       // Ids ascend, so an equal logit is always worse than what the heap holds.
       if (heap_.size() == k && !(block[i] > threshold)) continue;

@@ -26,12 +26,14 @@ struct LogitScan {
   float best = 0.0F;
 };
 
-LogitScan ScanLogits(std::span<const float> logits);
-
 class LogitPreselection {
  public:
   explicit LogitPreselection(int vocabulary_size)
       : marks_(static_cast<std::size_t>(vocabulary_size), 0) {}
+
+  // Looks at every logit, [vocabulary size] f32, once: Select then skips what cannot be among the
+  // best without looking again.
+  LogitScan Scan(std::span<const float> logits);
 
   // Forgets the edited tokens of the last draw.
   void Start() {
@@ -43,7 +45,7 @@ class LogitPreselection {
   void AddEdited(TokenId token);
 
   // Fills `candidates` with the edited tokens and the `k` best of the others, ordered by logit and
-  // then by id. `logits`: [vocabulary size] f32 without NaN.
+  // then by id. `logits`: those of the last Scan, without NaN.
   void Select(std::span<const float> logits, std::size_t k,
               std::vector<llama_token_data>* candidates);
 
@@ -55,6 +57,7 @@ class LogitPreselection {
   // Puts (logit, -id) into the heap and drops the worst of more than `k`.
   void Keep(std::pair<float, TokenId> row, std::size_t k);
 
+  std::vector<float> block_best_;     // [blocks of logits] of the last Scan
   std::vector<std::uint32_t> marks_;  // [vocabulary size], equal to mark_ where edited
   std::uint32_t mark_ = 0;
   std::vector<TokenId> edited_;

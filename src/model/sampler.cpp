@@ -226,7 +226,7 @@ Status Sampler::Impl::Accept(TokenId token) {
 Result<TokenId> Sampler::Sample(std::span<const float> logits) {
   SKV_CHECK(logits.size() == static_cast<std::size_t>(impl_->vocabulary->size()),
             "one logit per token");
-  const LogitScan scan = ScanLogits(logits);
+  const LogitScan scan = impl_->preselection.Scan(logits);
   if (!scan.finite || scan.best == -std::numeric_limits<float>::infinity()) {
     return Status::Internal("the model's logits must be finite to choose a token, not " +
                             std::string(scan.finite ? "all -infinity" : "NaN or infinity"));

@@ -36,6 +36,7 @@ TEST(LogitPreselectionTest, HoldsTheBestAndTheEditedOnesAsASortWouldGiveThem) {
         edited.insert(token);
       }
       EXPECT_EQ(preselection.edited_count(), edited.size());
+      preselection.Scan(logits);
       preselection.Select(logits, k, &candidates);
 
       std::vector<TokenId> order;
@@ -59,22 +60,26 @@ TEST(LogitPreselectionTest, HoldsTheBestAndTheEditedOnesAsASortWouldGiveThem) {
   }
 }
 
+LogitScan Scan(const std::vector<float>& logits) {
+  return LogitPreselection(static_cast<int>(logits.size())).Scan(logits);
+}
+
 TEST(LogitPreselectionTest, ScanFindsTheBestAndWhatIsNoNumber) {
-  for (const std::size_t size : {1U, 15U, 16U, 17U, 1000U}) {
+  for (const std::size_t size : {1U, 15U, 63U, 64U, 65U, 1000U}) {
     std::vector<float> logits(size, -3.0F);
     logits[size / 2] = 5.0F;
-    EXPECT_TRUE(ScanLogits(logits).finite);
-    EXPECT_EQ(ScanLogits(logits).best, 5.0F);
+    EXPECT_TRUE(Scan(logits).finite);
+    EXPECT_EQ(Scan(logits).best, 5.0F);
     for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
       for (std::size_t at = 0; at < size; ++at) {
         std::vector<float> spoiled = logits;
         spoiled[at] = bad;
-        ASSERT_FALSE(ScanLogits(spoiled).finite) << at;
+        ASSERT_FALSE(Scan(spoiled).finite) << at;
       }
     }
     logits.assign(size, -std::numeric_limits<float>::infinity());
-    EXPECT_TRUE(ScanLogits(logits).finite);
-    EXPECT_EQ(ScanLogits(logits).best, -std::numeric_limits<float>::infinity());
+    EXPECT_TRUE(Scan(logits).finite);
+    EXPECT_EQ(Scan(logits).best, -std::numeric_limits<float>::infinity());
   }
 }
 
