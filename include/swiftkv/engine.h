@@ -66,12 +66,14 @@ struct EngineSnapshot {
   std::uint64_t prompt_tokens = 0;  // of all requests that were given a place
   std::uint64_t cached_tokens = 0;  // of these, found in the cache
   std::uint64_t generated_tokens = 0;
-  PrefixCounters prefixes;  // of the cache
-  PinnedPrefixes pinned;
-  double queue_seconds = 0;    // waited for first places, all requests together
-  double forward_seconds = 0;  // spent in forward passes
-  double busy_seconds = 0;     // in steps: forward passes, scheduling and sampling
-  double running_seconds = 0;  // the same, counted once for each choice in the cache
+  PrefixCounters prefixes;        // of the cache
+  PinnedPrefixes pinned;          // likewise
+  double queue_seconds = 0;       // waited for first places, all requests together
+  double forward_seconds = 0;     // spent in forward passes
+  double busy_seconds = 0;        // in steps: forward passes, scheduling, sampling and the rest
+  double running_seconds = 0;     // the same, counted once for each choice in the cache
+  double scheduling_seconds = 0;  // of busy_seconds: requests that came, and plans of steps
+  double sampling_seconds = 0;    // of busy_seconds: tokens drawn and told
   KvBalance balance;
 };
 

@@ -32,6 +32,7 @@ EngineLoop::EngineLoop(const EngineParts& parts, const EngineLimits& limits, Eng
 
 void EngineLoop::Run(const std::atomic<bool>* abandon) {
   bool idle = false;
+  double publishing = 0;  // what the last step's figures took, in seconds
   for (;;) {
     EngineInbox::Mail mail = inbox_->Take(/*wait=*/idle);
     const bool stop = mail.stop;
@@ -45,12 +46,15 @@ void EngineLoop::Run(const std::atomic<bool>* abandon) {
     const StepPlan& plan = planner_.Plan();
     idle = plan.empty();
     const int running = roster_.CountRunning();
+    counted_.scheduling_seconds += SecondsSince(start);
     if (!idle) Compute(plan, abandon);
-    const double seconds = SecondsSince(start);
+    const double seconds = SecondsSince(start) + publishing;
     counted_.busy_seconds += seconds;
     counted_.running_seconds += running * seconds;
     counted_.most_running = std::max(counted_.most_running, running);
+    const Clock::time_point done = Clock::now();
     Publish();
+    publishing = SecondsSince(done);
   }
   roster_.CancelAll();
   Publish();
@@ -73,7 +77,9 @@ void EngineLoop::Compute(const StepPlan& plan, const std::atomic<bool>* abandon)
   if (logits.ok()) {
     recorder_.EndedStep(plan.tokens.size());
     planner_.Learn(seconds);
+    const Clock::time_point computed = Clock::now();
     Commit(plan, *logits);
+    counted_.sampling_seconds += SecondsSince(computed);
     return;
   }
   planner_.TakeBack();

@@ -14,7 +14,7 @@ namespace swiftkv {
 
 struct BenchCapacityOptions {
   std::string lengths = "sharegpt";
-  int requests = 40;
+  int requests = 64;
   int shared_tokens = 0;
   int seed = 1;
   NumberList reservations{{2}};

@@ -31,6 +31,8 @@ Json RowJson(const CapacityRow& row, const BenchCapacityOptions& options) {
           {"max_concurrent", figures.max_concurrent},
           {"mean_concurrent", Rounded(figures.mean_concurrent)},
           {"tokens_per_s", Rounded(figures.tokens_per_s)},
+          {"whole_mean_concurrent", Rounded(figures.whole_mean_concurrent)},
+          {"whole_tokens_per_s", Rounded(figures.whole_tokens_per_s)},
           {"latency_mean_ms", Rounded(figures.latency_mean_ms)},
           {"latency_p99_ms", Rounded(figures.latency_p99_ms)},
           {"seconds", Rounded(figures.seconds)},

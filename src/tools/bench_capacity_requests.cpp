@@ -87,6 +87,8 @@ class Serving {
     }
     figures.latency_mean_ms = std::accumulate(latencies_ms.begin(), latencies_ms.end(), 0.0) /
                               static_cast<double>(latencies_ms.size());
+    figures.whole_mean_concurrent = end.running_seconds / end.busy_seconds;
+    figures.whole_tokens_per_s = static_cast<double>(end.generated_tokens) / end.busy_seconds;
     figures.latency_p99_ms = Percentile99(latencies_ms);
     figures.seconds = end.busy_seconds;
     figures.saturated_seconds = saturated_.busy_seconds;

@@ -26,8 +26,10 @@ Result<std::vector<CapacityRequest>> MakeCapacityRequests(const BenchCapacityOpt
 // somebody waited for a place; where nobody ever did, of the whole time.
 struct CapacityFigures {
   int max_concurrent = 0;
-  double mean_concurrent = 0;  // requests with a place in the cache, over time
-  double tokens_per_s = 0;     // generated ones
+  double mean_concurrent = 0;        // requests with a place in the cache, over time
+  double tokens_per_s = 0;           // generated ones
+  double whole_mean_concurrent = 0;  // of the whole time, the end without a queue included
+  double whole_tokens_per_s = 0;
   double latency_mean_ms = 0;  // from the start, when all are submitted, to a request's end
   double latency_p99_ms = 0;
   double seconds = 0;            // of serving all requests

@@ -50,6 +50,14 @@ void WaitUntil(const EngineThread& engine, Done done) {
   while (!done(engine.Snapshot())) std::this_thread::sleep_for(kGlance);
 }
 
+// The parts of steps from one snapshot to a later one.
+void FillShares(const EngineSnapshot& from, const EngineSnapshot& to, EngineBatchRow* row) {
+  const double busy = to.busy_seconds - from.busy_seconds;
+  row->overhead = 1 - to.forward_seconds / to.busy_seconds;
+  row->scheduling_share = (to.scheduling_seconds - from.scheduling_seconds) / busy;
+  row->sampling_share = (to.sampling_seconds - from.sampling_seconds) / busy;
+}
+
 class EngineBench {
  public:
   EngineBench(const BenchEngineOptions& options, const EngineBenchProgress& progress)
@@ -155,7 +163,10 @@ Result<EngineBatchRow> EngineBench::MeasureBatch(const BenchFormat& format) {
   }
   EngineBatchRow row;
   row.format = format.name;
+  EngineSnapshot all_generate;
   WaitUntil(*engine, [&](const EngineSnapshot& now) {
+    const bool begins = all_generate.steps == 0 && now.generated_tokens >= 2 * count;
+    if (begins && now.finished_requests == 0) all_generate = now;
     const std::uint64_t held = now.balance.live_private_bytes + now.balance.live_shared_bytes;
     row.kv_bytes = std::max(row.kv_bytes, static_cast<double>(held));
     return now.finished_requests == count;
@@ -175,7 +186,7 @@ Result<EngineBatchRow> EngineBench::MeasureBatch(const BenchFormat& format) {
   row.seconds = Milliseconds(last - start) / 1e3;
   row.tokens_per_s = static_cast<double>(end.generated_tokens) / row.seconds;
   row.cached_tokens = static_cast<double>(end.cached_tokens);
-  row.overhead = 1 - end.forward_seconds / end.busy_seconds;
+  FillShares(all_generate, end, &row);
   SKV_ASSIGN_OR_RETURN(
       const KvFootprint footprint,
       KvFootprint::Make(parts_.model->layer_shapes(), format.format.key->info().name,
@@ -243,7 +254,9 @@ EngineBatchRow MedianRow(const std::vector<EngineBatchRow>& rounds) {
   for (double EngineBatchRow::*field :
        {&EngineBatchRow::seconds, &EngineBatchRow::tokens_per_s, &EngineBatchRow::cached_tokens,
         &EngineBatchRow::ttft_mean_ms, &EngineBatchRow::ttft_max_ms, &EngineBatchRow::gap_max_ms,
-        &EngineBatchRow::overhead, &EngineBatchRow::kv_bytes, &EngineBatchRow::unshared_bytes}) {
+        &EngineBatchRow::overhead, &EngineBatchRow::scheduling_share,
+        &EngineBatchRow::sampling_share, &EngineBatchRow::kv_bytes,
+        &EngineBatchRow::unshared_bytes}) {
     row.*field = MedianOf(rounds, field);
   }
   return row;

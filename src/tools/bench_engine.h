@@ -23,8 +23,10 @@ struct EngineBatchRow {
   double cached_tokens = 0;  // of all prompts
   double ttft_mean_ms = 0;
   double ttft_max_ms = 0;
-  double gap_max_ms = 0;      // between two tokens of one reply
-  double overhead = 0;        // of the engine's time, what is spent outside of forward passes
+  double gap_max_ms = 0;        // between two tokens of one reply
+  double overhead = 0;          // of the engine's time, what is spent outside of forward passes
+  double scheduling_share = 0;  // of that time once all generate
+  double sampling_share = 0;
   double kv_bytes = 0;        // the most that sequences held at once
   double unshared_bytes = 0;  // what they would hold if nothing were shared
 };

@@ -59,6 +59,8 @@ TEST_F(BenchCapacityScenario, ReservationsHoldTheirNumberAndPagingMore) {
       EXPECT_GE(most, 3 * reservations) << "how many more depends on how steps fall together";
     }
     EXPECT_LE(row["mean_concurrent"].get<double>(), most);
+    EXPECT_LE(row["whole_mean_concurrent"].get<double>(), most);
+    EXPECT_GT(row["whole_tokens_per_s"].get<double>(), 0);
     EXPECT_GT(row["tokens_per_s"].get<double>(), 0);
     EXPECT_GE(row["latency_p99_ms"].get<double>(), row["latency_mean_ms"].get<double>());
     EXPECT_EQ(row["shared_tokens"], 0);
