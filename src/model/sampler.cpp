@@ -24,9 +24,10 @@ namespace {
 constexpr std::size_t kGrammarCandidates = 256;
 constexpr std::size_t kGrammarGrowth = 16;
 
+// Below 2^53, so that it survives a number of JSON, which may be a double.
 std::uint64_t DrawSeed() {
   std::random_device device;
-  return static_cast<std::uint64_t>(device()) << 32 | device();
+  return (static_cast<std::uint64_t>(device()) << 32 | device()) >> 11;
 }
 
 // The library takes 32 bits and keeps one value for "draw one".

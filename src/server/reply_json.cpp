@@ -39,7 +39,7 @@ Json CacheJson(const ReplyUsage& usage) {
       {"prefix_end", ToldPrefixEnd(first.prefix_end)},
       {"prefix_differs_at", first.prefix_differs_at < 0 ? Json() : Json(first.prefix_differs_at)},
       {"preemptions", first.preemptions},
-      {"seed", first.seed},
+      {"seed", static_cast<std::int64_t>(first.seed)},  // as requests give it
       {"queue_ms", first.queue_seconds * 1e3},
       {"ttft_ms", first.first_token_seconds * 1e3},
       {"total_ms", first.total_seconds * 1e3}};

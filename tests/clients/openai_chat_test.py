@@ -133,6 +133,8 @@ class ChatTest(ServedTest):
         drawn = self.chat(temperature=1)
         again = self.chat(temperature=1, seed=drawn.swiftkv["seed"])
         self.assertEqual(again.choices[0].message.content, drawn.choices[0].message.content)
+        self.assertIn(drawn.swiftkv["seed"], range(1 << 53))  # a double holds it
+        self.assertEqual(self.chat(seed=-5).swiftkv["seed"], -5)
 
     def test_log_probabilities_are_those_of_the_text_and_sorted(self):
         reply = self.chat(logprobs=True, top_logprobs=4)
