@@ -44,7 +44,7 @@ class Server:
         self.sanitized = b"__asan_init" in code or b"__tsan_init" in code
         command = [program, "serve", "--json", "--verbose", "--port", "0"]
         command += ["-m", write_model(self.folder.name)]
-        command += ["--linear", "ggml", "--kv-memory", "64MiB", *arguments]
+        command += ["--linear", "ggml", "--kv-memory", "64MiB", "--threads", "1", *arguments]
         self.log = open(pathlib.Path(self.folder.name) / "log", "w+", encoding="utf-8")
         self.process = subprocess.Popen(
             command,
