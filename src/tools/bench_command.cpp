@@ -11,6 +11,7 @@
 #include "tools/bench_capacity_command.h"
 #include "tools/bench_engine_command.h"
 #include "tools/bench_model_command.h"
+#include "tools/bench_serve_command.h"
 #include "tools/bench_waste_command.h"
 #include "tools/failure_report.h"
 #include "tools/printable_text.h"
@@ -29,6 +30,7 @@ constexpr Bench kBenches[] = {
     {"capacity", "requests that little memory serves, paged and reserved", BenchCapacityCommand},
     {"engine", "requests that share a prefix, computed together", BenchEngineCommand},
     {"model", "tokens per second of a model behind contexts of some depths", BenchModelCommand},
+    {"serve", "a server over HTTP, as its clients see it", BenchServeCommand},
     {"waste", "memory that holds no token, paged and reserved", BenchWasteCommand},
 };
 

@@ -13,6 +13,7 @@
 #include "tools/bench_capacity_options.h"
 #include "tools/bench_engine_options.h"
 #include "tools/bench_model_options.h"
+#include "tools/bench_serve_options.h"
 #include "tools/bench_waste_options.h"
 #include "tools/eval_options.h"
 #include "tools/flag_values.h"
@@ -86,6 +87,7 @@ TEST(OptionDocumentTest, ListsEveryOptionAsTheProgramHasIt) {
   visitor.Command<BenchCapacityOptions>("bench capacity");
   visitor.Command<BenchEngineOptions>("bench engine");
   visitor.Command<BenchModelOptions>("bench model");
+  visitor.Command<BenchServeOptions>("bench serve");
   visitor.Command<BenchWasteOptions>("bench waste");
   if (std::getenv("SWIFTKV_UPDATE_DOCS") != nullptr) std::ofstream(kDocument) << visitor.text();
   std::ifstream file(kDocument);
