@@ -24,6 +24,7 @@ import build_llama
 import fetch_models
 import peer_quality
 from peer_engines import LlamaCpp, LlamaCppF16, OpenVino, PeerFailed, SwiftKv, Work
+from peer_serve import LlamaServed, OpenVinoServed, SwiftKvServed, VllmServed
 from peer_vllm import Vllm
 from setup_cache import cache_root, say
 
@@ -37,8 +38,13 @@ METRICS = {
     "batch": "decode of {streams} behind {tokens:,} each",
     "alike": "{requests} requests, {tokens:,} tokens shared, {own:,} own, {new} new",
     "unlike": "{requests} requests, {tokens:,} tokens, {new} new",
+    "served_alike": "{served} clients, {tokens:,} tokens shared, {own:,} own, {new} new",
+    "served_unlike": "{served} clients, {tokens:,} tokens, {new} new",
+    "served_one": "one client, {tokens:,} new",
+    "served_cold": "first tokens/s, {tokens:,} tokens never seen",
+    "served_warm": "first tokens/s, {tokens:,} tokens seen, {own:,} new ones",
 }
-PHASES = ("depth", "prompt", "shared", "batch", "requests")
+PHASES = ("depth", "prompt", "shared", "batch", "requests", "serve")
 # Phases that the linear layers decide: where F16 weights and vLLM run.
 LINEAR = {"prompt", "batch", "requests"}
 
@@ -136,6 +142,7 @@ def make_work(arguments, phases):
         context=arguments.context,
         requests=arguments.requests if "requests" in phases else 0,
         common=arguments.common,
+        served=arguments.requests if "serve" in phases else 0,
     )
 
 
@@ -144,21 +151,25 @@ def open_engines(arguments, phases, work):
     peers = peers_folder(arguments.peers)
     formats = arguments.formats or ("f16,int8" if arguments.short else "all")
     llama = "f16, fa off" if arguments.short and arguments.llama == "all" else arguments.llama
-    makers = {
-        "swiftkv": (SwiftKv, (arguments.swiftkv, formats)),
-        "llama": (LlamaCpp, (peers, llama)),
-        "llama_f16": (LlamaCppF16, (peers, llama)),
-        "openvino": (OpenVino, (peers, work.model)),
-        "vllm": (Vllm, (peers, work.model)),
-    }
+    ours, model = arguments.swiftkv, work.model
+    # In the order of the tables; what the phases do not need is not opened.
+    makers = [
+        ("swiftkv", SwiftKv, (ours, formats), phases - {"serve"}),
+        ("llama", LlamaCpp, (peers, llama), phases - {"serve"}),
+        ("llama_f16", LlamaCppF16, (peers, llama), phases & LINEAR),
+        ("openvino", OpenVino, (peers, model), phases - {"serve"}),
+        ("vllm", Vllm, (peers, model), phases & LINEAR),
+        ("swiftkv", SwiftKvServed, (ours, formats), phases & {"serve"}),
+        ("llama", LlamaServed, (ours, peers, llama), phases & {"serve"}),
+        ("openvino", OpenVinoServed, (peers, model), phases & {"serve"}),
+        ("vllm", VllmServed, (ours, peers, model), phases & {"serve"}),
+    ]
     skipped = set(arguments.skip.split(","))
     if arguments.short:
         skipped |= {"openvino", "vllm"}
-    if not phases & LINEAR:
-        skipped |= {"llama_f16", "vllm"}
     engines, failures = [], {}
-    for key, (kind, values) in makers.items():
-        if key in skipped:
+    for key, kind, values, wanted in makers:
+        if key in skipped or not wanted:
             continue
         try:
             engines.append(kind(*values))
@@ -204,7 +215,8 @@ class Comparison:
 
 
 def measure(engines, work, rounds):
-    """Runs the rounds and returns the comparison."""
+    """Runs the rounds and returns the comparison. A server has no job of the others' and runs alone:
+    it starts with its turn and ends with it."""
     comparison = Comparison()
     for number in range(rounds):
         for engine in engines:
@@ -238,13 +250,14 @@ def heading(column, work):
         requests=work.requests,
         own=work.own,
         new=work.new,
+        served=work.served,
     )
 
 
 def render(comparison, engines, work, rounds):
     """Returns the report as Markdown."""
     columns = comparison.columns()
-    versions = "; ".join(f"{engine.name} {engine.version}" for engine in engines)
+    versions = "; ".join(dict.fromkeys(f"{engine.name} {engine.version}" for engine in engines))
     lines = [
         f"{machine()}; {work.threads} threads; {work.model.name}; {versions}; "
         f"{datetime.date.today()}.",
@@ -258,7 +271,7 @@ def render(comparison, engines, work, rounds):
     for name, reason in comparison.failures.items():
         rows.append([name, f"did not run: {reason}", *["-"] * len(columns)])
     lines += table(["engine", "cache", *(heading(column, work) for column in columns)], rows)
-    peers = [engine.name for engine in engines if engine.name != SwiftKv.name]
+    peers = dict.fromkeys(engine.name for engine in engines if engine.name != SwiftKv.name)
     ratios = []
     for peer in peers:
         for engine, setting in comparison.figures:

@@ -56,6 +56,8 @@ class Work:
     new: int = 64  # tokens of each reply
     prefill: int = 512
     decode: int = 32
+    served: int = 0  # clients of servers; their prompts and replies are as long as above
+    alone: int = 200  # tokens of a reply to a single client
 
 
 def run(command, environment=None):

@@ -17,19 +17,19 @@ import json
 import os
 import pathlib
 import select
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 
 import gguf_to_safetensors
 import peer_quality
 from peer_engines import TIMEOUT_SECONDS, Engine, PeerFailed, quantized, run
+from peer_process import free_port, serving
 from setup_cache import cache_root, fresh_directory, locked, say
 
 VERSION = "0.32.0"
+LOAD_SECONDS = 60
 PROMPTS_TO_CHECK = 64
 LEAST_AGREEMENT = 0.9  # bf16 and f16 weights round differently; a wrong conversion is near 0
 SCRIPTS = pathlib.Path(__file__).resolve().parent
@@ -197,33 +197,11 @@ def post(address, path, body):
         return json.load(response)
 
 
-@contextlib.contextmanager
 def llama_server(program, model, threads):
-    """Yields the address of a llama-server that has loaded the model."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    """Returns a context that yields the address of a llama-server that has loaded the model."""
+    port = free_port()
     command = [program, "-m", model, "-t", threads, "--port", port, "-c", 4096, "-np", 1]
-    process = subprocess.Popen(
-        [str(part) for part in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    address = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(300):
-            with contextlib.suppress(OSError):
-                urllib.request.urlopen(address + "/health", timeout=5).close()
-                break
-            if process.poll() is not None:
-                break
-            time.sleep(0.2)
-        else:
-            raise PeerFailed("llama-server was not ready after a minute")
-        if process.poll() is not None:
-            raise PeerFailed(f"llama-server ended with status {process.returncode}")
-        yield address
-    finally:
-        process.kill()
-        process.wait()
+    return serving(command, port, LOAD_SECONDS)
 
 
 def check(programs, model, threads, text):
