@@ -16,7 +16,8 @@ struct PrefixScope {
   std::string tenant_salt;   // from the API key
   std::string request_salt;  // narrows it
   std::string adapter;
-  bool share = true;                  // false: neither looks for blocks nor makes its own findable
+  bool share = true;   // false: neither looks for blocks nor makes its own findable
+  bool counts = true;  // in PrefixCounters; false: its look-up repeats another sequence's
   Quality allowed = Quality::kExact;  // the worst grade that it reads
 };
 
@@ -76,8 +77,10 @@ struct PinnedPrefixes {
 
 // Counts since the cache was made.
 struct PrefixCounters {
-  std::uint64_t queried_tokens = 0;      // prompts of sequences that looked for a prefix, once each
-  std::uint64_t hit_tokens = 0;          // taken instead of computed, copied ones included
+  // Of sequences that count, once they have committed something: prompts that were looked up, once
+  // each, and what was taken instead of computed, copied tokens included.
+  std::uint64_t queried_tokens = 0;
+  std::uint64_t hit_tokens = 0;
   std::uint64_t published_blocks = 0;    // made findable
   std::uint64_t evicted_blocks = 0;      // no longer findable because memory was wanted
   std::uint64_t copied_tail_tokens = 0;  // taken out of blocks that agree in part

@@ -25,7 +25,7 @@ Result<PrefixHit> SequenceSet::AdoptPrefix(SequenceId id, std::span<const std::i
   SequenceNames& names = sequence.names;
   PrefixHit nothing = {sequence.length, PrefixEnd::kNotShared, -1, names.grade};
   if (!names.AreComplete(sequence.length)) return nothing;
-  if (!names.has_asked) index_.counters().queried_tokens += tokens.size();
+  if (!names.has_asked) names.queried_tokens = tokens.size();
   names.has_asked = true;
   nothing.end = PrefixEnd::kWholePrompt;
   if (static_cast<std::int64_t>(tokens.size()) <= sequence.length + 1) return nothing;
@@ -66,7 +66,7 @@ Result<PrefixHit> SequenceSet::AdoptPrefix(SequenceId id, std::span<const std::i
   }
   names.grade = Worse(names.grade, match.hit.grade);
   match.hit.tokens = sequence.length;
-  index_.counters().hit_tokens += static_cast<std::uint64_t>(sequence.length - before);
+  names.hit_tokens += static_cast<std::uint64_t>(sequence.length - before);
   return match.hit;
 }
 

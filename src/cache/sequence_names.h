@@ -15,8 +15,11 @@
 namespace swiftkv {
 
 struct SequenceNames {
-  bool share = false;                 // looks for blocks, and lets its own be found
-  bool has_asked = false;             // for a prefix
+  bool share = false;                // looks for blocks, and lets its own be found
+  bool counts = true;                // in PrefixCounters
+  bool has_asked = false;            // for a prefix
+  std::uint64_t queried_tokens = 0;  // looked for, and taken: not counted yet
+  std::uint64_t hit_tokens = 0;
   Quality allowed = Quality::kExact;  // the worst grade that it reads
   Quality grade = Quality::kExact;    // the worst of its format and of all that it has read
   BlockKey root;                      // key of the scope

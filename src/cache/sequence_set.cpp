@@ -103,6 +103,7 @@ Result<SequenceId> SequenceSet::CreateSequence(const StoredFormat* format, const
   SKV_ASSIGN_OR_RETURN(const SequenceId id, CreateSequence(format));
   SequenceNames& names = GetMutable(id).names;
   names.share = scope.share;
+  names.counts = scope.counts;
   names.allowed = scope.allowed;
   names.grade = format->quality();
   names.root = root;
@@ -129,6 +130,7 @@ Result<SequenceId> SequenceSet::Fork(SequenceId parent_id) {
   EndReservation(&parent);
   child.length = child.reserved_end = length;
   child.names = parent.names;
+  child.names.queried_tokens = child.names.hit_tokens = 0;  // the parent counts them
   if (child.names.node != kNoNode) index_.Stand(child.names.node);
   for (std::size_t group = 0; group < child.tables.size(); ++group) {
     const PageTable& from = parent.tables[group];
@@ -204,6 +206,16 @@ void SequenceSet::Advance(Sequence* sequence, std::int64_t num_tokens) {
   SKV_CHECK(num_tokens >= 0 && sequence->length + num_tokens <= sequence->reserved_end,
             "only reserved tokens can be committed");
   sequence->length += num_tokens;
+  CountPrefix(&sequence->names);
+}
+
+// A sequence that is given up before it has computed anything was no look-up that anybody saw.
+void SequenceSet::CountPrefix(SequenceNames* names) {
+  if (names->counts) {
+    index_.counters().queried_tokens += names->queried_tokens;
+    index_.counters().hit_tokens += names->hit_tokens;
+  }
+  names->queried_tokens = names->hit_tokens = 0;
 }
 
 void SequenceSet::SlideWindows(Sequence* sequence) {

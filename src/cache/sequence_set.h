@@ -123,6 +123,7 @@ class SequenceSet {
   std::uint32_t AllocateFrame(FramePool* frames);
 
   void Advance(Sequence* sequence, std::int64_t num_tokens);
+  void CountPrefix(SequenceNames* names);
   void SlideWindows(Sequence* sequence);
 
   void Name(Sequence* sequence, std::span<const std::int32_t> tokens);

@@ -214,8 +214,9 @@ Status Roster::Place(std::size_t index) {
   const Seat& seat = seats_[index];
   ActiveChoice& choice = *seat.choice;
   SKV_CHECK(choice.phase == ChoicePhase::kWaiting);
-  SKV_ASSIGN_OR_RETURN(choice.sequence,
-                       cache_->CreateSequence(seat.request->format, seat.request->scope));
+  PrefixScope scope = seat.request->scope;
+  scope.counts = choice.index == 0 && choice.last_step == 0;  // a request is counted once
+  SKV_ASSIGN_OR_RETURN(choice.sequence, cache_->CreateSequence(seat.request->format, scope));
   const Status reserved =
       cache_->Reserve(*choice.sequence, static_cast<int>(seat.request->reserved_tokens));
   if (!reserved.ok()) {

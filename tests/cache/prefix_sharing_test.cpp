@@ -143,6 +143,25 @@ TEST(PrefixSharingTest, GeneratedTokensAreFoundByTheNextTurn) {
   }
 }
 
+TEST(PrefixSharingTest, ALookUpCountsOnceSomethingIsComputedOverIt) {
+  PrefixTrial trial(OneSmallHead());
+  const Tokens prompt = Prompt(1, 64);
+  trial.ServeOnce(prompt);
+  EXPECT_EQ(trial.cache().prefix_counters().queried_tokens, 64U);
+  const SequenceId withdrawn = trial.Create();
+  EXPECT_EQ(trial.cache().AdoptPrefix(withdrawn, prompt)->tokens, 63);
+  trial.cache().Release(withdrawn);
+  EXPECT_EQ(trial.cache().prefix_counters().queried_tokens, 64U);
+  EXPECT_EQ(trial.cache().prefix_counters().hit_tokens, 0U);
+  PrefixScope again;
+  again.counts = false;
+  EXPECT_EQ(trial.ServeOnce(prompt, again).tokens, 63);
+  EXPECT_EQ(trial.cache().prefix_counters().queried_tokens, 64U);
+  trial.ServeOnce(prompt);
+  EXPECT_EQ(trial.cache().prefix_counters().queried_tokens, 128U);
+  EXPECT_EQ(trial.cache().prefix_counters().hit_tokens, 63U);
+}
+
 TEST(PrefixSharingTest, SequencesThatDoNotShareNeitherFindNorAreFound) {
   PrefixTrial trial(OneSmallHead());
   const Tokens prompt = Prompt(1, 64);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <latch>
 #include <thread>
 
 #include "engine/tiny_engine.h"
@@ -171,6 +172,27 @@ TEST(SharingTest, APoolFullOfCachedBlocksStillServesEverybody) {
   EXPECT_GT(tiny.engine->Snapshot().prefixes.evicted_blocks, 0U);
   EXPECT_GT(tiny.engine->Snapshot().cached_tokens, 0U);
   tiny.ExpectDrained();
+}
+
+TEST(SharingTest, EveryPromptIsCountedOnceHoweverOftenItIsLookedUp) {
+  const std::uint64_t room = MakeTinySession({}).session->footprint().PageBytes(330) + (48 << 10);
+  TinyEngine tiny = MakeTinyEngine({.context = 512, .chunk = 32, .cache_bytes = room});
+  // The engine waits at the first token until all requests are there, so that they grow together.
+  std::latch all_submitted(1);
+  std::vector<TokenStream> streams;
+  for (int i = 0; i < 8; ++i) {
+    EngineRequest request = GreedyRequest(Join(TinyPrompt(32), TinyPrompt(8, i)), 150);
+    if (i == 0) request.on_ready = [&all_submitted] { all_submitted.wait(); };
+    streams.push_back(tiny.Submit(std::move(request)));
+  }
+  all_submitted.count_down();
+  for (TokenStream& stream : streams) ReadAll(&stream);
+  tiny.ExpectDrained();
+  const EngineSnapshot snapshot = tiny.engine->Snapshot();
+  EXPECT_GT(snapshot.preemptions, 0U) << "so that some are looked up again";
+  EXPECT_EQ(snapshot.prefixes.queried_tokens, 8U * 40);
+  EXPECT_GE(snapshot.prefixes.hit_tokens, 7U * 32);
+  EXPECT_LE(snapshot.prefixes.hit_tokens, 7U * 39) << "not what a reply found of itself again";
 }
 
 TEST(SharingTest, ASecondEngineOverTheCacheFindsWhatTheFirstComputed) {
