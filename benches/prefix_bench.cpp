@@ -7,6 +7,7 @@
 #include <benchmark/benchmark.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "swiftkv/kv_cache.h"
@@ -82,6 +83,29 @@ void AdoptAndRelease(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(kPromptBlocks));
 }
 BENCHMARK(AdoptAndRelease)->Arg(1024)->Arg(102400)->Unit(benchmark::kMicrosecond);
+
+// A beginning that nobody has sent, and, where `known` is set, one that the oldest of more scopes
+// than are looked at knows: what its reason costs at most.
+void FindBeginning(benchmark::State& state, bool known) {
+  KvCacheOptions options;
+  options.layers = {{1, 16, 0}};
+  options.memory_bytes = std::uint64_t{1} << 28;
+  const std::unique_ptr<KvCache> cache = KvCache::Create(options).value();
+  for (std::uint32_t tenant = 0; tenant < 100; ++tenant) {
+    PrefixScope scope;
+    scope.tenant_salt = std::to_string(tenant);
+    Tokens own = PromptOf(tenant);
+    own.resize(64);
+    const SequenceId id = cache->CreateSequence({}, scope).value();
+    if (!cache->Reserve(id, 64).ok()) return state.SkipWithError("no room");
+    cache->Commit(id, own);
+    cache->Release(id);
+  }
+  const Tokens prompt = PromptOf(known ? 0 : 1000000);
+  for (auto _ : state) benchmark::DoNotOptimize(cache->FindPrefix({}, {}, prompt));
+}
+BENCHMARK_CAPTURE(FindBeginning, unknown, false)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(FindBeginning, known_elsewhere, true)->Unit(benchmark::kMicrosecond);
 
 // Every block that is published evicts another: the bound is full.
 void PublishAndEvict(benchmark::State& state) {

@@ -138,6 +138,7 @@ bool PrefixIndex::TryPublish(NodeId id, std::span<const std::uint32_t> frames) {
     node.published = true;
     ++tree_[node.parent].published_children;
     ++counters_.published_blocks;
+    if (node.block == 0) beginnings_.Add(node.tokens);
     SetAge(id, false);
   }
   Refresh(id);
@@ -162,6 +163,7 @@ void PrefixIndex::Unpublish(NodeId id) {
   PrefixNode& node = tree_[id];
   const NodeId parent = node.parent;
   node.published = false;
+  if (node.block == 0) beginnings_.Remove(node.tokens);
   SKV_CHECK(node.published_children == 0, "leaves go first");
   SKV_CHECK(node.pinned_until == 0, "a pinned block stays");
   --tree_[parent].published_children;

@@ -21,6 +21,7 @@
 
 #include "cache/cache_geometry.h"
 #include "cache/evicted_keys.h"
+#include "cache/prefix_beginnings.h"
 #include "cache/prefix_eviction.h"
 #include "cache/prefix_tree.h"
 #include "swiftkv/prefix_sharing.h"
@@ -49,6 +50,11 @@ class PrefixIndex final : public FrameKeeper {
   // Returns the published node of the best grade that is wanted, or kNoNode.
   NodeId FindPublished(const BlockKey& key, std::span<const std::int32_t> tokens,
                        const Wanted& wanted) const;
+
+  // Whether a first block of these 16 tokens may be findable under any salts; false is certain.
+  bool MayKnowBeginning(std::span<const std::int32_t> tokens) const {
+    return beginnings_.MayContain(tokens);
+  }
 
   // Names. Return kNoNode where the budget has no room for the node (or, never seen yet, another
   // block has the same key). The caller then stands on the node, or it may go at the next call.
@@ -157,6 +163,7 @@ class PrefixIndex final : public FrameKeeper {
   PrefixTree tree_;
   EvictionQueue queue_;
   EvictedKeys evicted_;
+  PrefixBeginnings beginnings_;
   std::vector<Pin> pins_;                 // later than now_, one for each end, in no order
   std::uint64_t pinned_blocks_ = 0;       // nodes on a path to the end of a pin
   std::int64_t now_ = 0;                  // milliseconds

@@ -143,13 +143,15 @@ PrefixEnd PrefixMatcher::WhyNoFurther(const PrefixQuery& query, const PrefixMatc
 
 bool PrefixMatcher::IsKnownUnderOtherSalts(const PrefixQuery& query) const {
   if (query.tokens.size() < kPageTokens) return false;
+  const auto beginning = query.tokens.first(kPageTokens);
+  if (!index_->MayKnowBeginning(beginning)) return false;
   const PrefixTree& tree = index_->tree();
   int looked_at = 0;
   for (NodeId root = tree.newest_root(); root != kNoNode && looked_at < kMostScopes;
        root = tree[root].next_sibling) {
     if (tree[root].key == query.root) continue;
     ++looked_at;
-    const NodeId first = tree.First(ChildKey(tree[root].key, query.tokens.first(kPageTokens)));
+    const NodeId first = tree.First(ChildKey(tree[root].key, beginning));
     if (first != kNoNode && tree[first].published) return true;
   }
   return false;

@@ -138,6 +138,20 @@ TEST(PrefixScopeTest, WhatIsComputedOverApproximateBlocksIsApproximate) {
   trial.cache().CheckInvariants();
 }
 
+TEST(PrefixScopeTest, WhetherOtherSaltsKnowABeginningIsForgottenWithIt) {
+  PrefixTrial trial(OneSmallHead());
+  PrefixScope other;
+  other.tenant_salt = "other";
+  for (std::uint32_t seed = 0; seed < 300; ++seed) {
+    const Tokens prompt = Prompt(seed, 40);
+    EXPECT_EQ(trial.Find(prompt, other).end, PrefixEnd::kNeverSeen);
+    trial.ServeOnce(prompt);
+    EXPECT_EQ(trial.Find(prompt, other).end, PrefixEnd::kSalt);
+  }
+  trial.cache().DropPrefixes();
+  EXPECT_EQ(trial.Find(Prompt(7, 40), other).end, PrefixEnd::kNeverSeen);
+}
+
 TEST(PrefixScopeTest, TheReasonOfEveryEndIsGiven) {
   PrefixTrial trial(OneSmallHead());
   const Tokens prompt = Prompt(1, 4 * kB);
