@@ -53,6 +53,7 @@ Result<PrefixHit> SequenceSet::AdoptPrefix(SequenceId id, std::span<const std::i
   }
   EndReservation(&sequence);
   const std::int64_t before = sequence.length;
+  const std::int64_t published = names.published_end;
   if (match.blocks > whole) {
     if (!TryAdopt(&sequence, match)) {
       return Status::ResourceExhausted(fmt::format(
@@ -60,6 +61,7 @@ Result<PrefixHit> SequenceSet::AdoptPrefix(SequenceId id, std::span<const std::i
           "left",
           match.blocks, budget_->left_bytes(), budget_->limit_bytes()));
     }
+    TakeAllPublished(&sequence, published, whole);
   }
   if (match.tail != kNoNode && match.hit.tokens > sequence.length) {
     CopyTail(&sequence, match, tokens);

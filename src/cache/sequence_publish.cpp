@@ -103,6 +103,16 @@ bool SequenceSet::PublishBlock(Sequence* sequence, std::int64_t block, NodeId no
   return has_room && !is_orphan;
 }
 
+// What follows blocks is found by way of them: all are findable then, if only as somebody else's.
+void SequenceSet::TakeAllPublished(Sequence* sequence, std::int64_t first, std::int64_t end) {
+  if (first >= end) return;
+  NodeId node = index_.MarkPath(sequence->names.node, first);
+  for (std::int64_t block = first; block < end; ++block) {
+    TakePublished(sequence, block, node);
+    node = index_.tree()[node].toward;
+  }
+}
+
 // Two sequences that computed the same block keep one copy of it, the one that was there first.
 void SequenceSet::TakePublished(Sequence* sequence, std::int64_t block, NodeId node) {
   for (std::size_t group = 0; group < sequence->tables.size(); ++group) {

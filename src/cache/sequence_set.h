@@ -133,6 +133,7 @@ class SequenceSet {
   void Publish(Sequence* sequence);
   bool PublishBlock(Sequence* sequence, std::int64_t block, NodeId node);
   void TakePublished(Sequence* sequence, std::int64_t block, NodeId node);
+  void TakeAllPublished(Sequence* sequence, std::int64_t first, std::int64_t end);
 
   bool TryAdopt(Sequence* sequence, const PrefixMatch& match);
   std::int64_t FirstAdopted(const PrefixMatch& match, std::size_t group) const;
