@@ -44,8 +44,12 @@ struct GenerationResult {
   LengthLimit limit = LengthLimit::kNone;
   std::size_t prompt_tokens = 0;
   std::size_t cached_tokens = 0;  // of the prompt, found in the sequence
-  std::size_t decode_steps = 0;   // forward passes after the prompt's
-  std::uint64_t seed = 0;         // in use, given or drawn
+  // Why no more was found, and where the prompt left what the sequence held (kTokenDiffers; else
+  // -1).
+  PrefixEnd prefix_end = PrefixEnd::kNeverSeen;
+  std::int64_t prefix_differs_at = -1;
+  std::size_t decode_steps = 0;  // forward passes after the prompt's
+  std::uint64_t seed = 0;        // in use, given or drawn
   GenerationTimes times;
 
   // Tokens a second; 0 where nothing was computed.

@@ -126,14 +126,26 @@ Status GenerationSession::CheckPromptFits(std::size_t prompt_tokens) const {
                   FormatByteSize(limit), footprint_.TokensWithin(limit)));
 }
 
-Status GenerationSession::ReusePrefix(const std::vector<TokenId>& prompt) {
+Result<PrefixHit> GenerationSession::ReusePrefix(const std::vector<TokenId>& prompt) {
+  PrefixHit hit;
   std::size_t kept = 0;
   if (has_sequence_) {
-    kept = CommonPrefix(state_.tokens, static_cast<std::size_t>(Length()), prompt);
+    const auto held = static_cast<std::size_t>(Length());
+    kept = CommonPrefix(state_.tokens, held, prompt);
+    if (kept + 1 >= prompt.size()) {
+      hit.end = PrefixEnd::kWholePrompt;
+    } else if (kept < held) {
+      hit.end = PrefixEnd::kTokenDiffers;
+      hit.differs_at = static_cast<std::int64_t>(kept);
+    }
     kept = std::min(kept, prompt.size() - 1);
     // A sliding window may have dropped what the first computed token must see.
-    if (!cache_->Truncate(state_.sequence, static_cast<std::int64_t>(kept)).ok()) kept = 0;
+    if (!cache_->Truncate(state_.sequence, static_cast<std::int64_t>(kept)).ok()) {
+      kept = 0;
+      hit = {.end = PrefixEnd::kEvicted};
+    }
   }
+  hit.tokens = static_cast<std::int64_t>(kept);
   if (kept == 0) SKV_RETURN_IF_ERROR(StartSequence());
   state_.tokens = prompt;
   state_.prompt_tokens = prompt.size();
@@ -141,8 +153,10 @@ Status GenerationSession::ReusePrefix(const std::vector<TokenId>& prompt) {
   state_.allowed = cache_->format_quality();
   // Room for all of the prompt is claimed before any of it is computed; where tokens take less once
   // they are older, that would claim more than is ever held at once.
-  if (footprint_.ShrinksWithAge()) return Status::Ok();
-  return cache_->Reserve(state_.sequence, static_cast<int>(prompt.size() - kept));
+  if (!footprint_.ShrinksWithAge()) {
+    SKV_RETURN_IF_ERROR(cache_->Reserve(state_.sequence, static_cast<int>(prompt.size() - kept)));
+  }
+  return hit;
 }
 
 // Gives back what was reserved and not filled, and forgets tokens that were not computed.
@@ -160,10 +174,10 @@ Result<GenerationResult> GenerationSession::Generate(const GenerationRequest& re
   SKV_ASSIGN_OR_RETURN(std::unique_ptr<Sampler> sampler,
                        Sampler::Create(*vocabulary_, request.sampling));
   sampler->AcceptPrompt(request.prompt);
-  const Status admitted = ReusePrefix(request.prompt);
-  if (!admitted.ok()) {
+  const Result<PrefixHit> reused = ReusePrefix(request.prompt);
+  if (!reused.ok()) {
     Settle();
-    return admitted;
+    return reused.status();
   }
 
   Run run{.request = &request,
@@ -176,6 +190,8 @@ Result<GenerationResult> GenerationSession::Generate(const GenerationRequest& re
           .result = {}};
   run.result.prompt_tokens = request.prompt.size();
   run.result.cached_tokens = state_.computed;
+  run.result.prefix_end = reused->end;
+  run.result.prefix_differs_at = reused->differs_at;
   run.result.seed = sampler->seed();
   while (!run.finished) {
     const Status status = Step(&run);

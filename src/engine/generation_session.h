@@ -62,7 +62,7 @@ class GenerationSession {
 
   Status CheckPrompt(const GenerationRequest& request) const;
   Status CheckPromptFits(std::size_t prompt_tokens) const;
-  Status ReusePrefix(const std::vector<TokenId>& prompt);
+  Result<PrefixHit> ReusePrefix(const std::vector<TokenId>& prompt);
   Status StartSequence();
   void Settle();
   Status Step(Run* run);

@@ -49,4 +49,8 @@ nlohmann::ordered_json MemoryReportJson(const KvReport& kv) {
           {"key_guide_bytes", kv.key_guide_bytes}};
 }
 
+nlohmann::ordered_json PrefixDiffersAtJson(std::int64_t position) {
+  return position < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(position);
+}
+
 }  // namespace swiftkv

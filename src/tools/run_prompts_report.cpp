@@ -43,6 +43,8 @@ Json ReplyJson(const PromptReply& reply) {
   }
   object["prompt_tokens"] = usage.prompt_tokens;
   object["cached_tokens"] = usage.cached_tokens;
+  object["prefix_end"] = PrefixEndName(usage.prefix_end);
+  object["prefix_differs_at"] = PrefixDiffersAtJson(usage.prefix_differs_at);
   object["completion_tokens"] = usage.completion_tokens;
   object["seed"] = usage.seed;
   object["preemptions"] = usage.preemptions;

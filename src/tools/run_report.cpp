@@ -51,6 +51,8 @@ std::string RunJson(const GenerationResult& result, const KvReport& kv, const st
                        {"finish_reason", FinishReasonName(result.reason)},
                        {"prompt_tokens", result.prompt_tokens},
                        {"cached_tokens", result.cached_tokens},
+                       {"prefix_end", PrefixEndName(result.prefix_end)},
+                       {"prefix_differs_at", PrefixDiffersAtJson(result.prefix_differs_at)},
                        {"completion_tokens", result.tokens.size()},
                        {"ttft_ms", Rounded(result.times.first_token * 1000)},
                        {"prefill_tps", Rounded(result.PrefillRate())},

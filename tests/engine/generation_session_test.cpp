@@ -33,6 +33,8 @@ TEST(GenerationSessionTest, AProlongedPromptComputesOnlyWhatIsNew) {
   const GenerationResult next = warm.Greedy(second, 10);
   EXPECT_EQ(next.prompt_tokens, 45U);
   EXPECT_EQ(next.cached_tokens, 39U);
+  EXPECT_EQ(next.prefix_end, PrefixEnd::kNeverSeen);
+  EXPECT_EQ(next.prefix_differs_at, -1);
   EXPECT_EQ(next.tokens, MakeTinySession({}).Greedy(second, 10).tokens);
 }
 
@@ -42,6 +44,7 @@ TEST(GenerationSessionTest, ThePromptsLastTokenIsAlwaysComputed) {
   const GenerationResult cold = session.Greedy(prompt, 8);
   const GenerationResult warm = session.Greedy(prompt, 8);
   EXPECT_EQ(warm.cached_tokens, 32U);
+  EXPECT_EQ(warm.prefix_end, PrefixEnd::kWholePrompt);
   EXPECT_EQ(warm.tokens, cold.tokens);
 }
 
@@ -52,6 +55,8 @@ TEST(GenerationSessionTest, ADifferentPromptKeepsTheCommonStartOnly) {
   const std::vector<TokenId> other = Join(shared, TinyPrompt(20, 3));
   const GenerationResult result = session.Greedy(other, 12);
   EXPECT_EQ(result.cached_tokens, 21U);
+  EXPECT_EQ(result.prefix_end, PrefixEnd::kTokenDiffers);
+  EXPECT_EQ(result.prefix_differs_at, 21);
   EXPECT_EQ(result.tokens, MakeTinySession({}).Greedy(other, 12).tokens);
 }
 
@@ -63,6 +68,8 @@ TEST(GenerationSessionTest, WhatASlidingWindowDroppedIsComputedAgain) {
   const std::vector<TokenId> other = Join(shared, TinyPrompt(20, 3));
   const GenerationResult result = session.Greedy(other, 12);
   EXPECT_EQ(result.cached_tokens, 0U);
+  EXPECT_EQ(result.prefix_end, PrefixEnd::kEvicted);
+  EXPECT_EQ(result.prefix_differs_at, -1);
   EXPECT_EQ(result.tokens, MakeTinySession(options).Greedy(other, 12).tokens);
 }
 

@@ -32,6 +32,8 @@ TEST_F(RunChatTest, ATurnComputesOnlyWhatTheCacheLacks) {
     const int held = turns[i - 1]["kv"]["logical_tokens"];
     EXPECT_EQ(turns[i]["cached_tokens"], held);
     EXPECT_GT(turns[i]["prompt_tokens"], held);
+    EXPECT_EQ(turns[i]["prefix_end"], "never_seen");
+    EXPECT_TRUE(turns[i]["prefix_differs_at"].is_null());
   }
 }
 

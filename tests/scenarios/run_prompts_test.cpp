@@ -30,6 +30,21 @@ TEST_F(RunPromptsTest, RepliesComeInTheOrderOfThePromptsAndEqualSingleRuns) {
   EXPECT_EQ(object["memory"]["live_tokens"], 0);
 }
 
+TEST_F(RunPromptsTest, EachReplyTellsWhyNoMoreOfItsPromptWasCached) {
+  const std::string shared(70, 'x');
+  const std::string file = WriteFile(
+      "prompts.txt", shared + std::string(30, 'a') + "\n" + shared + std::string(30, 'b') + "\n");
+  const nlohmann::json object =
+      RunJson({"--prompts", file, "-n", "2", "--ignore-eos", "--raw", "--max-seqs", "1"});
+  const nlohmann::json& first = object["replies"][0];
+  EXPECT_EQ(first["prefix_end"], "never_seen");
+  EXPECT_TRUE(first["prefix_differs_at"].is_null());
+  const nlohmann::json& second = object["replies"][1];
+  EXPECT_EQ(second["prefix_end"], "token_differs");
+  EXPECT_EQ(second["prefix_differs_at"], second["cached_tokens"]);
+  EXPECT_GT(second["cached_tokens"], 16);
+}
+
 TEST_F(RunPromptsTest, ObjectsBringTheirOwnOptions) {
   const std::string file = WriteFile(
       "prompts.jsonl",
