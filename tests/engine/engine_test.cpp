@@ -12,7 +12,7 @@ using testing::HasSubstr;
 using testing::SizeIs;
 
 TEST(EngineTest, RequestsTogetherReplyAsEachDoesAlone) {
-  const TinySessionOptions options = {.chunk = 32};
+  const TinySessionOptions options = {.chunk = 32, .threads = 2};
   TinyEngine tiny = MakeTinyEngine(options);
   std::vector<std::vector<TokenId>> prompts;
   std::vector<TokenStream> streams;

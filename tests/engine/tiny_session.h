@@ -23,6 +23,9 @@ struct TinySessionOptions {
   int context = 256;  // tokens
   int chunk = 64;     // rows of one step
   int window = 0;     // gemma3 only; 0: the tiny model's own
+  // That compute. Several spin until all have done their part of a layer: where other processes
+  // have the cores, each wait takes a slice of time, and a test of hundreds of steps a minute.
+  int threads = 1;
   std::uint64_t cache_bytes = std::uint64_t{64} << 20;
 };
 
@@ -66,7 +69,7 @@ inline TinySession MakeTinySession(const TinySessionOptions& options) {
   ModelOptions model_options;
   model_options.path = *path;
   model_options.linear = "ggml";  // sessions are compared with one another
-  model_options.threads = 2;
+  model_options.threads = options.threads;
   model_options.context = options.context;
   model_options.max_batch_rows = options.chunk;
   made.model = LanguageModel::Load(model_options, nullptr).value();
