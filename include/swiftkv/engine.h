@@ -105,6 +105,8 @@ class TokenStream {
   // As Cancel, by a reader who has all it wants, e.g. at a stop string of its own: the end of each
   // choice says kStop, and statistics count the request as one that was served.
   void Finish();
+  // The same for one choice; the others go on. An unknown one is ignored.
+  void Finish(int choice);
 
   RequestId id() const { return id_; }
   // Ok unless the request itself failed (its choices then have no end): ResourceExhausted where its

@@ -41,6 +41,8 @@ struct ActiveChoice {
   // The first tokens, which were found there and are not its alone; as its last place had it.
   std::size_t adopted = 0;
   std::optional<SequenceId> sequence;
+  // Its end was asked for, but others are unborn whose prompt it computes.
+  std::optional<FinishReason> withdrawn;
   bool was_preempted = false;          // since its last place
   std::uint64_t ended_then = 0;        // choices that had ended when it was preempted
   std::uint64_t last_step = 0;         // that computed rows of it

@@ -31,10 +31,10 @@ Status EngineInbox::Submit(std::unique_ptr<ActiveRequest> request) {
   return Status::Ok();
 }
 
-void EngineInbox::Withdraw(RequestId id, FinishReason reason) {
+void EngineInbox::Withdraw(const Withdrawal& withdrawal) {
   {
     const std::lock_guard lock(mutex_);
-    mail_.withdrawn.push_back({id, reason});
+    mail_.withdrawn.push_back(withdrawal);
   }
   arrived_.notify_one();
 }

@@ -23,10 +23,13 @@ namespace swiftkv {
 // What is done to the cache between two steps; `now_ms` is the cache's time.
 using CacheOperation = std::function<void(KvCache* cache, std::int64_t now_ms)>;
 
-// A request that shall end, and how its choices say so.
+// A request that shall end, or one choice of it, and how that says so.
 struct Withdrawal {
+  static constexpr int kAllChoices = -1;
+
   RequestId id{};
   FinishReason reason = FinishReason::kCancelled;
+  int choice = kAllChoices;
 };
 
 class EngineInbox {
@@ -45,7 +48,7 @@ class EngineInbox {
 
   // Callers' side. Errors: ResourceExhausted where the queue is full, Cancelled once closed.
   Status Submit(std::unique_ptr<ActiveRequest> request);
-  void Withdraw(RequestId id, FinishReason reason);
+  void Withdraw(const Withdrawal& withdrawal);
   // Every operation that is taken is carried out, also those that come just before Stop. Errors:
   // ResourceExhausted where too many wait, Cancelled after Stop.
   Status Ask(CacheOperation operation);

@@ -64,7 +64,13 @@ void EngineLoop::Accept(EngineInbox::Mail mail, std::int64_t now_ms) {
   for (const CacheOperation& operation : mail.operations) operation(cache_, now_ms);
   for (std::unique_ptr<ActiveRequest>& request : mail.submitted) roster_.Add(std::move(request));
   for (const Withdrawal& one : mail.withdrawn) {
-    if (ActiveRequest* const request = roster_.Find(one.id)) roster_.End(request, one.reason);
+    ActiveRequest* const request = roster_.Find(one.id);
+    if (request == nullptr) continue;
+    if (one.choice == Withdrawal::kAllChoices) {
+      roster_.End(request, one.reason);
+    } else {
+      roster_.EndEarly(request, one.choice, one.reason);
+    }
   }
 }
 
@@ -115,7 +121,12 @@ void EngineLoop::Sample(const Seat& seat, std::span<const float> logits) {
   }
   roster_.ForkChoices(request);
   for (ActiveChoice& choice : request->choices) {
-    if (choice.phase != ChoicePhase::kDone) SampleOne(request, &choice, logits);
+    if (choice.phase == ChoicePhase::kDone) continue;
+    if (choice.withdrawn) {
+      roster_.EndEarly(request, choice.index, *choice.withdrawn);
+    } else {
+      SampleOne(request, &choice, logits);
+    }
   }
 }
 

@@ -27,7 +27,7 @@ class EngineThread {
   EngineThread& operator=(const EngineThread&) = delete;
 
   Result<TokenStream> Submit(EngineRequest request);
-  void Cancel(RequestId id) { inbox_->Withdraw(id, FinishReason::kCancelled); }
+  void Cancel(RequestId id) { inbox_->Withdraw({.id = id}); }
   EngineSnapshot Snapshot() const { return loop_.Snapshot(); }
   EngineReport Report() const { return loop_.Report(); }
   Status DropPrefixes(const std::optional<PrefixOwner>& owner, DropCallback done);

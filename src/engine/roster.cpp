@@ -312,11 +312,26 @@ void Roster::Close(ActiveRequest* request, const Status& status) {
   inbox_->Ended();
 }
 
+void Roster::TellAndEnd(ActiveRequest* request, ActiveChoice* choice, FinishReason reason) {
+  if (choice->phase == ChoicePhase::kDone) return;
+  TellEnd(request, choice, reason, LengthLimit::kNone);
+  EndChoice({request, choice});
+}
+
 void Roster::End(ActiveRequest* request, FinishReason reason) {
-  for (ActiveChoice& choice : request->choices) {
-    if (choice.phase == ChoicePhase::kDone) continue;
-    TellEnd(request, &choice, reason, LengthLimit::kNone);
-    EndChoice({request, &choice});
+  for (ActiveChoice& choice : request->choices) TellAndEnd(request, &choice, reason);
+}
+
+void Roster::EndEarly(ActiveRequest* request, int index, FinishReason reason) {
+  if (index < 0 || index >= static_cast<int>(request->choices.size())) return;
+  ActiveChoice& first = request->choices[0];
+  if (index == 0) {
+    first.withdrawn = reason;
+  } else {
+    TellAndEnd(request, &request->choices[static_cast<std::size_t>(index)], reason);
+  }
+  if (first.withdrawn && UnbornChoices(*request) == 0) {
+    TellAndEnd(request, &first, *first.withdrawn);
   }
 }
 

@@ -72,6 +72,8 @@ class Roster {
   void EndChoice(const Seat& seat);
   // Ends every choice that has not.
   void End(ActiveRequest* request, FinishReason reason);
+  // Ends one choice; the first one only once nobody is left whose prompt it computes.
+  void EndEarly(ActiveRequest* request, int index, FinishReason reason);
   void CancelAll();
   // Ends the request with an error.
   void Fail(ActiveRequest* request, const Status& status);
@@ -90,6 +92,7 @@ class Roster {
   void Adopt(const Seat& seat);
   void LeaveQueue(ActiveRequest* request);
   void GiveBack(ActiveChoice* choice);
+  void TellAndEnd(ActiveRequest* request, ActiveChoice* choice, FinishReason reason);
   void Close(ActiveRequest* request, const Status& status);
 
   KvCache* cache_;

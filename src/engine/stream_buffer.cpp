@@ -89,11 +89,16 @@ StreamOutcome TokenStream::Next(TokenEvent* event, std::chrono::milliseconds tim
 }
 
 void TokenStream::Cancel() {
-  if (inbox_ != nullptr) inbox_->Withdraw(id_, FinishReason::kCancelled);
+  if (inbox_ != nullptr) inbox_->Withdraw({.id = id_});
 }
 
 void TokenStream::Finish() {
-  if (inbox_ != nullptr) inbox_->Withdraw(id_, FinishReason::kStop);
+  if (inbox_ != nullptr) inbox_->Withdraw({.id = id_, .reason = FinishReason::kStop});
+}
+
+void TokenStream::Finish(int choice) {
+  if (inbox_ == nullptr) return;
+  inbox_->Withdraw({.id = id_, .reason = FinishReason::kStop, .choice = choice});
 }
 
 Status TokenStream::status() const { return buffer_ == nullptr ? Status::Ok() : buffer_->status(); }

@@ -71,11 +71,10 @@ void Generation::Read(std::size_t part) {
     ChoiceText& choice = choices[static_cast<std::size_t>(event.choice)];
     const bool cut_short = event.finish == FinishReason::kCancelled && !choice.ended();
     if (cut_short) return Fail(ShuttingDown());
+    const bool was_open = !choice.ended();
     choice.Take(event);
-    const bool all_ended = std::all_of(choices.begin(), choices.end(),
-                                       [](const ChoiceText& one) { return one.ended(); });
     // Ended by a stop string, of which the engine does not know.
-    if (all_ended && !event.finish) own.stream.Finish();
+    if (was_open && choice.ended() && !event.finish) own.stream.Finish(event.choice);
   }
   if (outcome != StreamOutcome::kEnd) return;
   own.ended = true;

@@ -161,6 +161,58 @@ TEST(EngineTest, ACancelledRequestEndsAndGivesItsMemoryBack) {
   tiny.ExpectDrained();
 }
 
+TEST(EngineTest, AFinishedChoiceEndsWithinAStepAndTheOthersGoOn) {
+  EngineRequest request;
+  request.prompt = TinyPrompt(20);
+  request.sampling.temperature = 1;
+  request.sampling.seed = 3;
+  request.sampling.ignore_eos = true;
+  request.max_tokens = 40;
+  request.choices = 3;
+  TinyEngine tiny = MakeTinyEngine({});
+  const std::vector<TinyReply> whole = tiny.Run(request);
+  request.buffered_events = 3;  // the engine waits after each step until it is read
+  std::uint64_t before = 120;
+  for (const std::size_t ended : {0U, 1U, 2U}) {
+    TokenStream stream = tiny.Submit(request);
+    while (tiny.engine->Snapshot().generated_tokens < before + 3) std::this_thread::yield();
+    stream.Finish(static_cast<int>(ended));
+    stream.Finish(7);
+    const std::vector<TinyReply> replies = ReadAll(&stream, 3);
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(replies[i].ends, 1);
+      if (i == ended) continue;
+      EXPECT_EQ(replies[i].finish, FinishReason::kLength);
+      EXPECT_EQ(replies[i].tokens, whole[i].tokens);
+    }
+    EXPECT_EQ(replies[ended].finish, FinishReason::kStop);
+    EXPECT_THAT(replies[ended].tokens, SizeIs(1));
+    before += 81;
+  }
+  tiny.ExpectDrained();
+}
+
+TEST(EngineTest, AChoiceIsFinishedBeforeThePromptIsComputed) {
+  TinyEngine tiny = MakeTinyEngine({.context = 1024, .chunk = 16});
+  for (const int kept : {0, 1, 2, -1}) {
+    EngineRequest request = GreedyRequest(TinyPrompt(900, kept), 2);
+    request.choices = 3;
+    TokenStream stream = tiny.Submit(request);
+    for (int i = 0; i < 3; ++i) {
+      if (i != kept) stream.Finish(i);
+    }
+    const std::vector<TinyReply> replies = ReadAll(&stream, 3);
+    for (int i = 0; i < 3; ++i) {
+      const TinyReply& reply = replies[static_cast<std::size_t>(i)];
+      EXPECT_EQ(reply.finish, i == kept ? FinishReason::kLength : FinishReason::kStop);
+      EXPECT_EQ(reply.ends, 1);
+    }
+    if (kept >= 0)
+      ExpectAsSolo({.context = 1024}, request.prompt, replies[static_cast<std::size_t>(kept)]);
+  }
+  tiny.ExpectDrained();
+}
+
 TEST(EngineTest, CancelledRequestsInTheQueueNeverRun) {
   TinyEngine tiny = MakeTinyEngine({.context = 512}, {.max_sequences = 1});
   TokenStream running = tiny.Submit(GreedyRequest(TinyPrompt(10), 400));
