@@ -43,6 +43,9 @@ struct EngineRequest {
   int priority = 0;                  // larger goes first; equals go in the order of their arrival
   // Log-probabilities of each token: -1 none, 0 of the one that was drawn, n also of the n best.
   int logprobs = -1;
+  // The same of the prompt's tokens, given those before. Such a request computes its whole prompt:
+  // it takes nothing from the cache, but others find what it computes.
+  int prompt_logprobs = -1;
 
   // Where K and V are stored otherwise than the engine does. The format's grade must serve
   // `quality` and the engine's ceiling.
@@ -78,10 +81,18 @@ struct PrefixName {
   std::optional<Quality> quality = {};
 };
 
-// One token of one choice, or its end, or both.
+// One token of a prompt, told.
+struct PromptToken {
+  std::int32_t token = -1;
+  std::string text = {};                     // the characters that it completes
+  std::optional<TokenLogprob> logprob = {};  // none of the first, which nothing comes before
+  std::vector<TokenLogprob> top = {};        // best first
+};
+
+// One token of one choice, or its end, or both; or tokens of the prompt.
 struct TokenEvent {
   int choice = 0;           // in [0, EngineRequest::choices)
-  std::int32_t token = -1;  // -1: no token, but the end
+  std::int32_t token = -1;  // -1: no token, but the end, or the prompt's
   std::string text;         // the characters that the token completes: well-formed UTF-8, joined in
                             // order the reply
   std::optional<TokenLogprob> logprob;     // of `token`, where asked for
@@ -89,6 +100,9 @@ struct TokenEvent {
   std::optional<FinishReason> finish;      // set in the last event of the choice
   LengthLimit limit = LengthLimit::kNone;  // where `finish` is kLength
   std::int32_t end_token = -1;             // where `finish` is kStop: the token that ended it
+  // Where EngineRequest::prompt_logprobs asks for it: the next tokens of the prompt, in events of
+  // their own before all others.
+  std::vector<PromptToken> prompt;
 };
 
 // What a request took; complete once its stream has ended.

@@ -79,7 +79,12 @@ struct ActiveRequest {
   bool left_queue = false;  // has had a place
   bool paused = false;      // its reader was behind when it was last looked at
 
+  // Where log-probabilities of the prompt are asked for: its tokens that were told, and their text.
+  std::size_t told_prompt = 0;
+  std::optional<TextStream> prompt_text;
+
   std::size_t prompt_tokens() const { return asked.prompt.size(); }
+  bool tells_prompt() const { return asked.prompt_logprobs >= 0 && told_prompt < prompt_tokens(); }
   double SecondsSinceSubmit() const {
     return std::chrono::duration<double>(Clock::now() - submitted).count();
   }

@@ -105,16 +105,28 @@ void EngineLoop::Commit(const StepPlan& plan, std::span<const float> logits) {
     planner_.seats()[i].choice->computed += static_cast<std::size_t>(plan.slices[i].rows.num_rows);
   }
   for (std::size_t i = 0; i < plan.slices.size(); ++i) {
-    if (plan.slices[i].rows.num_outputs == 0) continue;
-    Sample(planner_.seats()[i], logits.first(vocabulary_size_));
-    logits = logits.subspan(vocabulary_size_);
+    const auto outputs = static_cast<std::size_t>(plan.slices[i].rows.num_outputs);
+    if (outputs == 0) continue;
+    Take(planner_.seats()[i], logits.first(outputs * vocabulary_size_));
+    logits = logits.subspan(outputs * vocabulary_size_);
+  }
+}
+
+// `logits`: of the last rows that the choice has computed.
+void EngineLoop::Take(const Seat& seat, std::span<const float> logits) {
+  if (roster_.Find(seat.request->id) == nullptr) return;  // failed earlier in this step
+  if (seat.request->tells_prompt()) {
+    sampling_.TellPrompt(seat.request, seat.choice->computed - logits.size() / vocabulary_size_,
+                         logits);
+  }
+  if (seat.choice->computed == seat.choice->tokens.size()) {
+    Sample(seat, logits.last(vocabulary_size_));
   }
 }
 
 // The first logits of a request are those of all its choices.
 void EngineLoop::Sample(const Seat& seat, std::span<const float> logits) {
   ActiveRequest* const request = seat.request;
-  if (roster_.Find(request->id) == nullptr) return;  // failed earlier in this step
   if (seat.choice->tokens.size() > request->prompt_tokens() || request->choices.size() == 1) {
     SampleOne(request, seat.choice, logits);
     return;

@@ -39,6 +39,7 @@ class EngineLoop {
   void Accept(EngineInbox::Mail mail, std::int64_t now_ms);
   void Compute(const StepPlan& plan, const std::atomic<bool>* abandon);
   void Commit(const StepPlan& plan, std::span<const float> logits);
+  void Take(const Seat& seat, std::span<const float> logits);
   void Sample(const Seat& seat, std::span<const float> logits);
   void SampleOne(ActiveRequest* request, ActiveChoice* choice, std::span<const float> logits);
   void FailStep(const Status& status);

@@ -78,6 +78,7 @@ Status RequestGate::CheckNumbers(const EngineRequest& request) const {
   SKV_RETURN_IF_ERROR(CheckRange("choices", request.choices, 1, most_choices));
   SKV_RETURN_IF_ERROR(CheckRange("max_tokens", request.max_tokens, -1, kAny));
   SKV_RETURN_IF_ERROR(CheckRange("logprobs", request.logprobs, -1, kMostLogprobs));
+  SKV_RETURN_IF_ERROR(CheckRange("prompt_logprobs", request.prompt_logprobs, -1, kMostLogprobs));
   return CheckRange("buffered_events", request.buffered_events, 0, kAny);
 }
 
@@ -156,6 +157,10 @@ Status RequestGate::MakeChoices(ActiveRequest* request) const {
     choice.text.emplace(*vocabulary_);
     if (choice.index == 0) request->usage.seed = choice.sampler->seed();
     options.seed = request->usage.seed + static_cast<std::uint64_t>(choice.index) + 1;
+  }
+  if (request->tells_prompt()) {
+    request->prompt_text.emplace(*vocabulary_);
+    request->usage.prefix_end = PrefixEnd::kNotShared;
   }
   request->choices[0].phase = ChoicePhase::kWaiting;
   request->choices[0].tokens = request->asked.prompt;

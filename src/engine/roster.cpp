@@ -129,6 +129,7 @@ bool Roster::StillFollows(ActiveChoice* choice) const {
 
 bool Roster::Follow(std::size_t index, std::int64_t computed) {
   const Seat& seat = seats_[index];
+  if (seat.request->tells_prompt()) return false;
   const PrefillView mine = {.tokens = seat.choice->tokens, .computed = computed};
   for (std::size_t i = 0; i < seats_.size(); ++i) {
     const Seat& other = seats_[i];
@@ -167,10 +168,13 @@ void Roster::LookUp(std::size_t index) {
   Candidate& candidate = candidates_[index];
   candidate.follows = StillFollows(seat.choice);
   if (candidate.follows) return;
-  const PrefixHit hit =
-      cache_->FindPrefix(seat.request->format, seat.request->scope, seat.choice->tokens);
-  candidate.follows = Follow(index, hit.tokens);
-  Estimate(*seat.request, *seat.choice, hit.tokens, &candidate);
+  const std::int64_t found =
+      seat.request->tells_prompt()
+          ? 0
+          : cache_->FindPrefix(seat.request->format, seat.request->scope, seat.choice->tokens)
+                .tokens;
+  candidate.follows = Follow(index, found);
+  Estimate(*seat.request, *seat.choice, found, &candidate);
 }
 
 int Roster::CountRunning() const {
@@ -192,6 +196,7 @@ void Roster::LeaveQueue(ActiveRequest* request) {
 
 // Takes what is findable beyond what the choice holds.
 void Roster::Adopt(const Seat& seat) {
+  if (seat.request->tells_prompt()) return;
   ActiveChoice& choice = *seat.choice;
   const Result<PrefixHit> hit = cache_->AdoptPrefix(*choice.sequence, choice.tokens);
   if (!hit.ok()) return;  // no room to describe it: computed instead

@@ -55,6 +55,27 @@ Result<bool> SamplingStage::Next(ActiveRequest* request, ActiveChoice* choice,
   return ended;
 }
 
+void SamplingStage::TellPrompt(ActiveRequest* request, std::size_t first,
+                               std::span<const float> logits) const {
+  const std::vector<std::int32_t>& prompt = request->asked.prompt;
+  const auto words = static_cast<std::size_t>(vocabulary_->size());
+  TokenEvent event;
+  const auto add = [&](PromptToken told) {
+    told.text = request->prompt_text->Push(told.token);
+    event.prompt.push_back(std::move(told));
+    ++request->told_prompt;
+  };
+  if (request->told_prompt == 0) add({.token = prompt.front()});
+  for (; !logits.empty() && first + 1 < prompt.size(); ++first, logits = logits.subspan(words)) {
+    const std::span<const float> own = logits.first(words);
+    const TokenId next = prompt[first + 1];
+    add({.token = next,
+         .logprob = LogprobOf(own, next),
+         .top = TopLogprobs(own, request->asked.prompt_logprobs)});
+  }
+  request->stream->Push(std::move(event));
+}
+
 void TellEnd(ActiveRequest* request, ActiveChoice* choice, FinishReason reason, LengthLimit limit) {
   TokenEvent event;
   event.choice = choice->index;

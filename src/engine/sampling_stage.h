@@ -26,6 +26,11 @@ class SamplingStage {
   Result<bool> Next(ActiveRequest* request, ActiveChoice* choice,
                     std::span<const float> logits) const;
 
+  // Pushes the prompt's tokens from the first that was not told to the one after position `first` +
+  // rows - 1, where it has one. `logits`: [rows, vocabulary size], of the prompt's tokens from
+  // position `first` on.
+  void TellPrompt(ActiveRequest* request, std::size_t first, std::span<const float> logits) const;
+
  private:
   Result<TokenEvent> Draw(ActiveRequest* request, ActiveChoice* choice,
                           std::span<const float> logits) const;

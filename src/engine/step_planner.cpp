@@ -16,6 +16,19 @@ namespace {
 
 // A choice that found no room is looked at again after so many steps: most of them give none back.
 constexpr std::uint64_t kRetrySteps = 8;
+// Rows of a step whose logits all are wanted: those of 250,000 words take a MB each.
+constexpr int kTellingRows = 32;
+
+// How many of the last of `rows` rows of a choice are wanted for their logits: a row tells the
+// token after it.
+int WantedOutputs(const Seat& seat, int rows) {
+  const ActiveChoice& choice = *seat.choice;
+  const std::size_t end = choice.computed + static_cast<std::size_t>(rows);
+  if (!seat.request->tells_prompt()) return end == choice.tokens.size() ? 1 : 0;
+  const std::size_t told = std::max<std::size_t>(seat.request->told_prompt, 1) - 1;
+  const std::size_t first = std::max(choice.computed, told);
+  return end > first ? static_cast<int>(end - first) : 0;
+}
 
 }  // namespace
 
@@ -138,13 +151,11 @@ void StepPlanner::AddSlice(std::size_t index, int rows) {
   const auto first = choice.tokens.begin() + static_cast<std::ptrdiff_t>(choice.computed);
   PlannedSlice slice;
   slice.request = seat.request->id;
-  slice.rows = {
-      .sequence = *choice.sequence,
-      .first_position = static_cast<std::int64_t>(choice.computed),
-      .first_row = static_cast<int>(plan_.tokens.size()),
-      .num_rows = rows,
-      .num_outputs =
-          choice.computed + static_cast<std::size_t>(rows) == choice.tokens.size() ? 1 : 0};
+  slice.rows = {.sequence = *choice.sequence,
+                .first_position = static_cast<std::int64_t>(choice.computed),
+                .first_row = static_cast<int>(plan_.tokens.size()),
+                .num_rows = rows,
+                .num_outputs = WantedOutputs(seat, rows)};
   slice.is_prefill = choice.computed < seat.request->prompt_tokens();
   slice.allowed = seat.request->scope.allowed;
   plan_.tokens.insert(plan_.tokens.end(), first, first + rows);
@@ -168,6 +179,9 @@ void StepPlanner::ShareOut() {
   for (const std::size_t i : order) {
     RowShare& share = shares[i];
     const bool has_place = candidates[share.candidate].running;
+    if (roster_->seat(share.candidate).request->tells_prompt()) {
+      share.rows = std::min(share.rows, kTellingRows);
+    }
     share.rows = has_place ? Reserve(share.candidate, share.rows) : 0;
   }
   prompt_rows_ = 0;

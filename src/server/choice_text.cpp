@@ -29,8 +29,23 @@ bool ChoiceText::IsStopToken(std::int32_t token) const {
   return std::find(stop_tokens_.begin(), stop_tokens_.end(), token) != stop_tokens_.end();
 }
 
+void ChoiceText::TakePrompt(const std::vector<PromptToken>& tokens) {
+  begun_ = true;
+  for (const PromptToken& told : tokens) {
+    ToldToken one;
+    one.drawn.token = told.token;
+    if (told.logprob) one.drawn = *told.logprob;
+    one.is_first = !told.logprob;
+    one.top = told.top;
+    one.text_offset = characters_;
+    news_.tokens.push_back(std::move(one));
+    characters_ += CharactersOf(told.text);
+  }
+}
+
 void ChoiceText::Take(const TokenEvent& event) {
   if (ended_) return;
+  begun_ = true;
   if (event.token >= 0) ++tokens_;
   if (event.token >= 0 && IsStopToken(event.token)) {
     news_.text += matcher_.Finish();
@@ -53,6 +68,7 @@ void ChoiceText::End(const char* reason) {
 }
 
 bool ChoiceText::has_news() const {
+  if (!begun_) return false;
   return !news_.text.empty() || !news_.tokens.empty() || !news_.finish_reason.empty();
 }
 

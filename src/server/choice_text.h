@@ -19,6 +19,8 @@ class ChoiceText {
 
   // Takes the next event; those after the end are dropped.
   void Take(const TokenEvent& event);
+  // Takes tokens of the prompt, which the echo is the text of.
+  void TakePrompt(const std::vector<PromptToken>& tokens);
 
   // Returns what has come since the last call.
   ChoiceNews TakeNews();
@@ -37,6 +39,7 @@ class ChoiceText {
   bool wants_logprobs_;
   StopMatcher matcher_;
   ChoiceNews news_;
+  bool begun_ = false;          // something has come
   std::size_t characters_ = 0;  // that the tokens so far stand for
   std::int64_t tokens_ = 0;
   bool ended_ = false;

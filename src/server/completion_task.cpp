@@ -77,14 +77,13 @@ std::optional<ApiError> ReadCompletionTask(const ServedModel& model, const Json&
   ReadReplyOptions(model, &fields, &task->reply);
   ReadCacheFields(&fields, &request);
   request.max_tokens = kDefaultMaxTokens;
-  fields.Integer("max_tokens", 1, kMostTokens, &request.max_tokens);
-  fields.Integer("logprobs", 0, kMostLogprobs, &task->reply.top_logprobs);
-  request.logprobs = task->reply.top_logprobs;
+  // An echo alone is a reply.
+  fields.Integer("max_tokens", echo ? 0 : 1, kMostTokens, &request.max_tokens);
   bool echo = false;
   fields.Boolean("echo", &echo);
-  if (echo && task->reply.top_logprobs >= 0) {
-    fields.Fail("echo", "is not served beside logprobs: those of a prompt are not computed");
-  }
+  fields.Integer("logprobs", 0, kMostLogprobs, &task->reply.top_logprobs);
+  request.logprobs = task->reply.top_logprobs;
+  if (echo) request.prompt_logprobs = request.logprobs;
   std::vector<Prompt> prompts = ReadPrompts(model, &fields);
   if (fields.ok() && prompts.size() * static_cast<std::size_t>(request.choices) > kMaxChoices) {
     fields.Fail("n", fmt::format("times prompts may be {} choices, not: {}", kMaxChoices,

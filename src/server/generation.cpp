@@ -68,6 +68,10 @@ void Generation::Read(std::size_t part) {
   StreamOutcome outcome = StreamOutcome::kTimeout;
   while ((outcome = own.stream.Next(&event, std::chrono::milliseconds(0))) ==
          StreamOutcome::kEvent) {
+    if (!event.prompt.empty()) {
+      for (ChoiceText& one : choices) one.TakePrompt(event.prompt);
+      continue;
+    }
     ChoiceText& choice = choices[static_cast<std::size_t>(event.choice)];
     const bool cut_short = event.finish == FinishReason::kCancelled && !choice.ended();
     if (cut_short) return Fail(ShuttingDown());

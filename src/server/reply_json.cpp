@@ -86,8 +86,13 @@ Json ReplyJson::CompletionLogprobs(const std::vector<ToldToken>& tokens) const {
   };
   for (const ToldToken& told : tokens) {
     texts.push_back(name(told.drawn));
-    logprobs.push_back(Finite(told.drawn.logprob));
     offsets.push_back(told.text_offset);
+    if (told.is_first) {
+      logprobs.push_back(nullptr);
+      top.push_back(nullptr);
+      continue;
+    }
+    logprobs.push_back(Finite(told.drawn.logprob));
     // Of tokens that have one name the drawn one keeps it, then the likelier.
     Json best = {{name(told.drawn), Finite(told.drawn.logprob)}};
     for (const TokenLogprob& one : told.top) best.emplace(name(one), Finite(one.logprob));

@@ -16,6 +16,7 @@ namespace swiftkv {
 // Log-probabilities of one token, and what is known of it.
 struct ToldToken {
   TokenLogprob drawn;
+  bool is_first = false;  // of a prompt: nothing comes before it that would tell its probability
   std::vector<TokenLogprob> top;
   std::size_t text_offset = 0;  // characters of the choice's text before it
 };

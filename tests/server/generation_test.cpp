@@ -188,8 +188,67 @@ TEST(CompletionTest, EchoesThePromptBeforeTheReply) {
   for (const bool stream : {false, true}) {
     EXPECT_EQ(Ask(&served, kCompletions, echoed, stream).choices[0].text, "Once upon" + reply);
   }
-  echoed["logprobs"] = 1;
-  EXPECT_EQ(served.PostJson(kCompletions, echoed).body["error"]["param"], "echo");
+  echoed["max_tokens"] = 0;
+  const Reply alone = Ask(&served, kCompletions, echoed, true);
+  EXPECT_EQ(alone.choices[0].text, "Once upon");
+  EXPECT_EQ(alone.choices[0].finish, "length");
+  EXPECT_EQ(alone.usage["completion_tokens"], 0);
+  EXPECT_EQ(served.PostJson(kCompletions, Json{{"prompt", "a"}, {"max_tokens", 0}}).status, 400);
+}
+
+// The log-probabilities of a whole reply.
+Json LogprobsOf(ServedTinyModel* served, const Json& body) {
+  const ApiReply reply = served->PostJson(kCompletions, body);
+  EXPECT_EQ(reply.status, 200) << reply.body;
+  return reply.body["choices"][0]["logprobs"];
+}
+
+TEST(CompletionTest, TellsLogprobsOfAnEchoedPrompt) {
+  ServedTinyModel served;
+  const std::vector<TokenId> prompt = TinyPrompt(7 * 16 + 5);
+  Json body = {{"prompt", prompt}, {"max_tokens", 5},    {"echo", true},
+               {"logprobs", 1},    {"ignore_eos", true}, {"temperature", 0}};
+  const Json first = LogprobsOf(&served, body);
+  ASSERT_EQ(first["tokens"].size(), prompt.size() + 5);
+  for (const char* name : {"token_logprobs", "top_logprobs"}) {
+    ASSERT_EQ(first[name].size(), prompt.size() + 5);
+    EXPECT_TRUE(first[name][0].is_null());
+    for (std::size_t i = 1; i < prompt.size() + 5; ++i) EXPECT_FALSE(first[name][i].is_null());
+  }
+  EXPECT_EQ(LogprobsOf(&served, body), first) << "whatever the cache holds by now";
+  // A prompt is told the same whatever follows it.
+  body["max_tokens"] = 0;
+  const Json alone = LogprobsOf(&served, body);
+  ASSERT_EQ(alone["tokens"].size(), prompt.size());
+  for (std::size_t i = 0; i < prompt.size(); ++i) {
+    EXPECT_EQ(alone["token_logprobs"][i], first["token_logprobs"][i]);
+    EXPECT_EQ(alone["text_offset"][i], first["text_offset"][i]);
+  }
+  // As the same token is told where it is drawn.
+  const std::vector<TokenId> shorter(prompt.begin(), prompt.end() - 1);
+  const Json drawn = LogprobsOf(&served, {{"prompt", shorter},
+                                          {"max_tokens", 1},
+                                          {"logprobs", 1},
+                                          {"logit_bias", {{std::to_string(prompt.back()), 100}}}});
+  EXPECT_NEAR(drawn["token_logprobs"][0].get<float>(), alone["token_logprobs"].back().get<float>(),
+              kLogprobBound);
+}
+
+TEST(CompletionTest, StreamsLogprobsOfAnEchoedPromptForEachChoice) {
+  ServedTinyModel served;
+  const Json body = {
+      {"prompt", "Once upon a time"}, {"max_tokens", 3}, {"echo", true}, {"n", 2}, {"logprobs", 0},
+      {"ignore_eos", true},           {"seed", 1}};
+  const Reply whole = Ask(&served, kCompletions, body, false);
+  const Reply streamed = Ask(&served, kCompletions, body, true);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_THAT(whole.choices[i].text, testing::StartsWith("Once upon a time"));
+    EXPECT_EQ(streamed.choices[i].text, whole.choices[i].text);
+    EXPECT_EQ(streamed.choices[i].logprobs, whole.choices[i].logprobs);
+    std::string joined;
+    for (const Json& token : whole.choices[i].logprobs) joined += token.get<std::string>();
+    EXPECT_EQ(joined, whole.choices[i].text);
+  }
 }
 
 TEST(CompletionTest, HonoursSeedBiasAndStopTokens) {
