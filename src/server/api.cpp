@@ -13,6 +13,7 @@
 #include "server/field_reader.h"
 #include "server/json_body.h"
 #include "server/metrics.h"
+#include "server/sampling_fields.h"
 
 namespace swiftkv {
 namespace {
@@ -48,7 +49,20 @@ std::string BearerOf(const std::string& authorization) {
   return authorization.starts_with(kScheme) ? authorization.substr(kScheme.size()) : "";
 }
 
+std::size_t LongestPiece(const Vocabulary& vocabulary) {
+  std::size_t longest = 0;
+  for (TokenId token = 0; token < vocabulary.size(); ++token) {
+    longest = std::max(longest, vocabulary.TokenToPiece(token, /*show_control=*/true).size());
+  }
+  return longest;
+}
+
 }  // namespace
+
+Api::Api(ServedModel model, ApiAccess access)
+    : model_(std::move(model)), access_(std::move(access)) {
+  model_.prompt_bytes = static_cast<std::size_t>(model_.context) * LongestPiece(*model_.vocabulary);
+}
 
 struct Api::Route {
   const char* path;
@@ -76,6 +90,25 @@ const Api::Route* Api::FindRoute(const std::string& path) {
   return found == kRoutes.end() ? nullptr : found;
 }
 
+std::optional<HttpReply> Api::Screen(const HttpRequest& head) const {
+  const Route* route = FindRoute(head.path);
+  if (route == nullptr) {
+    return ErrorReply({.http_status = 404,
+                       .message = "nothing is served at: " + Shown(Json(head.path)),
+                       .code = "not_found"});
+  }
+  if (head.method != route->method) {
+    HttpReply reply = ErrorReply({.http_status = 405,
+                                  .message = fmt::format("{} takes {}, not: {}", route->path,
+                                                         route->method, Shown(Json(head.method))),
+                                  .code = "method_not_allowed"});
+    reply.headers.emplace_back("Allow", route->method);
+    return reply;
+  }
+  const std::optional<ApiError> error = Admit(*route, head);
+  return error ? std::optional(ErrorReply(*error)) : std::nullopt;
+}
+
 ApiOutcome Api::Handle(const HttpRequest& request, const std::function<void()>& wake) {
   ApiOutcome outcome = Dispatch(request, wake);
   const bool refused = outcome.generation == nullptr && outcome.reply.status >= 400;
@@ -85,56 +118,37 @@ ApiOutcome Api::Handle(const HttpRequest& request, const std::function<void()>& 
 }
 
 ApiOutcome Api::Dispatch(const HttpRequest& request, const std::function<void()>& wake) {
-  const Route* route = FindRoute(request.path);
-  if (route == nullptr) {
-    return Failure({.http_status = 404,
-                    .message = "nothing is served at: " + Shown(Json(request.path)),
-                    .code = "not_found"});
-  }
-  if (request.method != route->method) {
-    ApiOutcome outcome =
-        Failure({.http_status = 405,
-                 .message = fmt::format("{} takes {}, not: {}", route->path, route->method,
-                                        Shown(Json(request.method))),
-                 .code = "method_not_allowed"});
-    outcome.reply.headers.emplace_back("Allow", route->method);
-    return outcome;
-  }
-  return Call(*route, request, wake);
+  if (std::optional<HttpReply> refusal = Screen(request)) return {std::move(*refusal), nullptr};
+  return Call(*FindRoute(request.path), request, wake);
 }
 
-bool Api::Admit(const Route& route, const HttpRequest& request, std::string* tenant,
-                ApiError* error) const {
-  if (route.caller == Caller::kAnybody) return true;
+std::optional<ApiError> Api::Admit(const Route& route, const HttpRequest& request) const {
+  if (route.caller == Caller::kAnybody) return std::nullopt;
   const std::string key = BearerOf(request.authorization);
   if (route.caller == Caller::kOperator) {
     const bool local = access_.admin_keys.empty() && request.from_loopback;
-    if (local || IsAmong(key, access_.admin_keys)) return true;
-    *error = {
+    if (local || IsAmong(key, access_.admin_keys)) return std::nullopt;
+    return ApiError{
         .http_status = 401, .message = "an operator's key is needed", .code = "invalid_api_key"};
-    return false;
   }
   if (draining_) {
-    *error = {.http_status = 503,
-              .message = "the server is stopping",
-              .type = "service_unavailable_error",
-              .code = "service_unavailable"};
-    return false;
+    return ApiError{.http_status = 503,
+                    .message = "the server is stopping",
+                    .type = "service_unavailable_error",
+                    .code = "service_unavailable"};
   }
-  if (access_.keys.empty()) return true;
-  *tenant = key;
-  if (IsAmong(key, access_.keys)) return true;
-  *error = {.http_status = 401,
-            .message = "a known key is needed: Authorization: Bearer KEY",
-            .code = "invalid_api_key"};
-  return false;
+  if (access_.keys.empty() || IsAmong(key, access_.keys)) return std::nullopt;
+  return ApiError{.http_status = 401,
+                  .message = "a known key is needed: Authorization: Bearer KEY",
+                  .code = "invalid_api_key"};
+}
+
+std::string Api::TenantOf(const HttpRequest& request) const {
+  return access_.keys.empty() ? std::string() : BearerOf(request.authorization);
 }
 
 ApiOutcome Api::Call(const Route& route, const HttpRequest& request,
                      const std::function<void()>& wake) {
-  std::string tenant;
-  ApiError error;
-  if (!Admit(route, request, &tenant, &error)) return Failure(error);
   if (route.reply != nullptr) return {(this->*route.reply)(), nullptr};
   const Result<Json> body = ParseJsonBody(request.body);
   if (!body.ok()) return Failure(ErrorOf(body.status()));
@@ -143,7 +157,8 @@ ApiOutcome Api::Call(const Route& route, const HttpRequest& request,
   if (const std::optional<ApiError> wrong = route.read(model_, *body, &task)) {
     return Failure(*wrong);
   }
-  for (EngineRequest& one : task.requests) one.tenant_salt = tenant;
+  for (EngineRequest& one : task.requests) one.tenant_salt = TenantOf(request);
+  ApiError error;
   std::unique_ptr<Generation> generation = Generation::Start(model_, std::move(task), wake, &error);
   if (generation == nullptr) return Failure(error);
   return {HttpReply{}, std::move(generation)};
@@ -213,6 +228,7 @@ HttpReply Api::Tokenize(const Json& body) const {
   if (fields.ok() && fields.Find(name) == nullptr) {
     fields.Fail("prompt", "is needed: the text, not: null");
   }
+  CheckTextBytes(model_, name, text.size(), &fields);
   if (!fields.ok()) return ErrorReply(fields.error());
   if (text.empty())
     return Ok({{"count", 0}, {"max_model_len", model_.context}, {"tokens", Json::array()}});

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers requests of the HTTP API: the table of routes, who may call them, and what they do.
 //
-// Owner: the server's thread. Free of any HTTP library, so that tests call it as connections do.
+// Any thread may call. Free of any HTTP library, so that tests call it as connections do.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,7 +31,11 @@ struct ApiOutcome {
 
 class Api {
  public:
-  Api(ServedModel model, ApiAccess access) : model_(std::move(model)), access_(std::move(access)) {}
+  Api(ServedModel model, ApiAccess access);
+
+  // Returns what a request is refused with whatever its body says, so that the body of one who may
+  // not call need not be read.
+  std::optional<HttpReply> Screen(const HttpRequest& head) const;
 
   // `wake` is called, on any thread, whenever the generation has something new.
   ApiOutcome Handle(const HttpRequest& request, const std::function<void()>& wake);
@@ -49,9 +55,10 @@ class Api {
   ApiOutcome Dispatch(const HttpRequest& request, const std::function<void()>& wake);
   ApiOutcome Call(const Route& route, const HttpRequest& request,
                   const std::function<void()>& wake);
-  // Returns the salt of who asks. Errors in `error`.
-  bool Admit(const Route& route, const HttpRequest& request, std::string* tenant,
-             ApiError* error) const;
+  // Returns why the caller may not take the route, or nothing.
+  std::optional<ApiError> Admit(const Route& route, const HttpRequest& request) const;
+  // The salt of who asks.
+  std::string TenantOf(const HttpRequest& request) const;
 
   HttpReply Health() const;
   HttpReply Version() const;
@@ -64,7 +71,7 @@ class Api {
   ServedModel model_;
   ApiAccess access_;
   ServerCounters counters_;
-  bool draining_ = false;
+  std::atomic<bool> draining_ = false;
 };
 
 }  // namespace swiftkv

@@ -167,6 +167,9 @@ std::optional<ApiError> ReadChatTask(const ServedModel& model, const Json& body,
   request.logprobs = task->reply.top_logprobs;
   const RenderOptions render = {.enable_thinking = WantsThinking(&fields)};
   const std::vector<ChatMessage> messages = ReadMessages(&fields);
+  std::size_t bytes = 0;
+  for (const ChatMessage& message : messages) bytes += message.content.size();
+  CheckTextBytes(model, "messages", bytes, &fields);
   ReadResponseFormat(&fields, &request.sampling);
   if (!fields.ok()) return fields.error();
   Result<std::vector<TokenId>> tokens = model.chat_template->Tokens(messages, render);

@@ -28,6 +28,8 @@ bool IsTokenList(const Json& value) {
 void ReadPrompt(const ServedModel& model, const Json& value, FieldReader* fields, Prompt* prompt) {
   if (value.is_string()) {
     prompt->text = value.get<std::string>();
+    CheckTextBytes(model, "prompt", prompt->text.size(), fields);
+    if (!fields->ok()) return;
     Result<std::vector<TokenId>> tokens = model.vocabulary->EncodePrompt(prompt->text);
     if (!tokens.ok()) return fields->Fail("prompt", "is refused: " + tokens.status().message());
     prompt->tokens = std::move(tokens).value();
@@ -76,11 +78,11 @@ std::optional<ApiError> ReadCompletionTask(const ServedModel& model, const Json&
   ReadSampling(model, &fields, &request);
   ReadReplyOptions(model, &fields, &task->reply);
   ReadCacheFields(&fields, &request);
+  bool echo = false;
+  fields.Boolean("echo", &echo);
   request.max_tokens = kDefaultMaxTokens;
   // An echo alone is a reply.
   fields.Integer("max_tokens", echo ? 0 : 1, kMostTokens, &request.max_tokens);
-  bool echo = false;
-  fields.Boolean("echo", &echo);
   fields.Integer("logprobs", 0, kMostLogprobs, &task->reply.top_logprobs);
   request.logprobs = task->reply.top_logprobs;
   if (echo) request.prompt_logprobs = request.logprobs;

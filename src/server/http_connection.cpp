@@ -5,15 +5,18 @@
 // operation and timed_out_. A client that closes its side counts as gone, as with most servers.
 #include "server/http_connection.h"
 
-#include <atomic>
+#include <fmt/format.h>
+
 #include <boost/asio/as_tuple.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
 #include <boost/beast/core/buffers_to_string.hpp>
 #include <boost/beast/http.hpp>
 #include <chrono>
+#include <optional>
+#include <tuple>
 #include <utility>
+
+#include "server/waker.h"
 
 namespace swiftkv {
 namespace {
@@ -27,44 +30,42 @@ constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 
 // Read ahead of a reply, for clients that pipeline; further bytes wait in the socket.
 constexpr std::size_t kReadAheadBytes = std::size_t{64} << 10;
+// What the kernel keeps for a client that does not read; it would grow to megabytes by itself. A
+// client that reads is written to again when a third of it is free: that much within the time for
+// writing is the slowest that is served.
+constexpr int kSendBufferBytes = 64 << 10;
 // Told to a client that is refused, so that it reads why before the connection goes.
 constexpr int kLingerSeconds = 2;
 constexpr std::size_t kLingerBytes = std::size_t{1} << 20;
-
-// Lets the engine's thread wake a connection that may have gone.
-class Waker : public std::enable_shared_from_this<Waker> {
- public:
-  Waker(asio::any_io_executor executor, std::function<void()> wake)
-      : executor_(std::move(executor)), wake_(std::move(wake)) {}
-
-  // Any thread. Rings that come before the last was heard are one.
-  void Ring() {
-    if (rung_.exchange(true)) return;
-    asio::post(executor_, [self = shared_from_this()] {
-      self->rung_ = false;
-      self->wake_();
-    });
-  }
-
- private:
-  asio::any_io_executor executor_;
-  std::function<void()> wake_;
-  std::atomic<bool> rung_ = false;
-};
+// Bodies up to this size are always taken; longer ones while those of all clients together are not
+// more than so many of the largest.
+constexpr std::size_t kShortBodyBytes = std::size_t{64} << 10;
+constexpr std::size_t kMostLargestBodies = 8;
 
 std::string WithoutQuery(const std::string& target) {
   const std::size_t end = target.find('?');
   return end == std::string::npos ? target : target.substr(0, end);
 }
 
-HttpRequest ToRequest(http::request<http::string_body> message, bool from_loopback) {
+HttpRequest HeadOf(const http::request<http::string_body>& message, bool from_loopback) {
   HttpRequest request;
   request.method = std::string(message.method_string());
   request.path = WithoutQuery(std::string(message.target()));
   request.authorization = std::string(message[http::field::authorization]);
-  request.body = std::move(message.body());
   request.from_loopback = from_loopback;
   return request;
+}
+
+// One chunk of a chunked reply.
+std::string Chunk(const std::string& bytes) {
+  return fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes);
+}
+
+ApiError TooBusy() {
+  return {.http_status = 429,
+          .message = "too many requests wait to be read, try again later",
+          .type = "rate_limit_error",
+          .code = "rate_limit_exceeded"};
 }
 
 // What to answer a request that cannot be read; status 0 where nobody listens any more.
@@ -78,6 +79,7 @@ ApiError ErrorOfRead(error_code error, bool timed_out) {
   if (error == http::error::body_limit) {
     return {.http_status = 413, .message = "the request's body is too large"};
   }
+  if (error == boost::system::errc::not_enough_memory) return TooBusy();
   const bool malformed =
       error.category() == http::make_error_code(http::error::bad_method).category() &&
       error != http::error::end_of_stream && error != http::error::partial_message;
@@ -102,9 +104,11 @@ HttpConnection::HttpConnection(asio::ip::tcp::socket socket, ConnectionRoom* roo
   room_->api->counters().OpenedConnection();
   error_code ignored;
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  socket_.set_option(asio::socket_base::send_buffer_size(kSendBufferBytes), ignored);
 }
 
 HttpConnection::~HttpConnection() {
+  ReleaseBody();
   room_->open.erase(this);
   room_->api->counters().ClosedConnection();
 }
@@ -137,26 +141,57 @@ asio::awaitable<bool> HttpConnection::WaitForRequest() {
 
 asio::awaitable<bool> HttpConnection::ServeOne() {
   if (!co_await WaitForRequest()) co_return false;
-  http::request_parser<http::string_body> parser;
+  Parser parser;
   parser.header_limit(static_cast<std::uint32_t>(room_->options.header_bytes));
   parser.body_limit(static_cast<std::uint64_t>(room_->options.body_bytes));
   ArmDeadline(room_->options.header_seconds);
   auto [head_error, head_size] = co_await http::async_read_header(socket_, buffer_, parser, kAwait);
-  if (head_error) co_return co_await Refuse(head_error);
+  if (head_error) co_return co_await RefuseUnread(head_error);
+  HttpRequest request = HeadOf(parser.get(), IsLoopback(socket_));
+  // A body that nobody will look at is read only where that is the quickest way past it.
+  const bool is_short = parser.is_done() || (parser.content_length() && !parser.chunked() &&
+                                             *parser.content_length() <= kShortBodyBytes);
+  if (!is_short) {
+    std::optional<HttpReply> refusal = room_->api->Screen(request);
+    if (refusal) co_return co_await Refuse(std::move(*refusal));
+  }
   if (parser.get()[http::field::expect] == "100-continue") {
     http::response<http::empty_body> go_on(http::status::continue_, 11);
     const auto [error, size] = co_await http::async_write(socket_, go_on, kAwait);
     if (error) co_return false;
   }
+  const ErrorCode error = co_await ReadBody(&parser);
+  if (error) co_return co_await RefuseUnread(error);
+  request.body = std::move(parser.get().body());
+  const unsigned version = parser.get().version();
+  co_return co_await Answer(std::move(request), version, parser.keep_alive());
+}
+
+asio::awaitable<error_code> HttpConnection::ReadBody(Parser* parser) {
   ArmDeadline(room_->options.body_seconds);
-  if (!parser.is_done()) {
-    auto [error, size] = co_await http::async_read(socket_, buffer_, parser, kAwait);
-    if (error) co_return co_await Refuse(error);
+  while (!parser->is_done()) {
+    const auto [error, size] = co_await http::async_read_some(socket_, buffer_, *parser, kAwait);
+    if (error) co_return error;
+    if (!HoldBody(parser->get().body().size())) {
+      co_return make_error_code(boost::system::errc::not_enough_memory);
+    }
   }
   DisarmDeadline();
-  const unsigned version = parser.get().version();
-  const bool keep_alive = parser.keep_alive();
-  co_return co_await Answer(ToRequest(parser.release(), IsLoopback(socket_)), version, keep_alive);
+  co_return error_code();
+}
+
+bool HttpConnection::HoldBody(std::size_t bytes) {
+  const std::size_t counted = bytes > kShortBodyBytes ? bytes : 0;
+  const auto most = kMostLargestBodies * static_cast<std::size_t>(room_->options.body_bytes);
+  if (room_->body_bytes - held_bytes_ + counted > most) return false;
+  room_->body_bytes += counted - held_bytes_;
+  held_bytes_ = counted;
+  return true;
+}
+
+void HttpConnection::ReleaseBody() {
+  room_->body_bytes -= held_bytes_;
+  held_bytes_ = 0;
 }
 
 asio::awaitable<bool> HttpConnection::Answer(HttpRequest request, unsigned version,
@@ -164,18 +199,36 @@ asio::awaitable<bool> HttpConnection::Answer(HttpRequest request, unsigned versi
   const auto waker = std::make_shared<Waker>(socket_.get_executor(), [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->Wake();
   });
-  ApiOutcome outcome = room_->api->Handle(request, [waker] { waker->Ring(); });
-  if (outcome.generation == nullptr) {
-    co_return co_await Send(std::move(outcome.reply), version, keep_alive);
+  const auto wake = [waker] { waker->Ring(); };
+  ApiOutcome outcome;
+  if (request.method == "POST") {
+    const std::shared_ptr<RequestErrand> errand = room_->lanes->Send(std::move(request), wake);
+    if (errand == nullptr) co_return co_await Refuse(ErrorReply(TooBusy()));
+    WatchPeer();
+    while (!errand->done() && !peer_gone_) co_await WaitForWake();
+    ReleaseBody();
+    if (peer_gone_) errand->Abandon();
+    if (!peer_gone_) outcome = errand->TakeOutcome();
+  } else {
+    outcome = room_->api->Handle(request, wake);
   }
-  co_return co_await SendGeneration(std::move(outcome.generation), version, keep_alive);
+  if (outcome.generation != nullptr) {
+    co_return co_await SendGeneration(std::move(outcome.generation), version, keep_alive);
+  }
+  co_await StopWatching();
+  if (peer_gone_) co_return false;
+  co_return co_await Send(std::move(outcome.reply), version, keep_alive);
 }
 
-asio::awaitable<bool> HttpConnection::Refuse(ErrorCode error) {
+asio::awaitable<bool> HttpConnection::RefuseUnread(ErrorCode error) {
   const ApiError told = ErrorOfRead(error, timed_out_);
   if (told.http_status == 0) co_return false;
-  room_->api->counters().RefusedRequest(told.http_status);
-  co_await Send(ErrorReply(told), /*version=*/11, /*keep_alive=*/false);
+  co_return co_await Refuse(ErrorReply(told));
+}
+
+asio::awaitable<bool> HttpConnection::Refuse(HttpReply reply) {
+  room_->api->counters().RefusedRequest(reply.status);
+  co_await Send(std::move(reply), /*version=*/11, /*keep_alive=*/false);
   co_await Linger();
   co_return false;
 }
@@ -201,8 +254,13 @@ asio::awaitable<bool> HttpConnection::Send(HttpReply reply, unsigned version, bo
   message.keep_alive(keep_alive && !room_->draining);
   message.body() = std::move(reply.body);
   message.prepare_payload();
-  ArmDeadline(room_->options.write_seconds);
-  const auto [error, size] = co_await http::async_write(socket_, message, kAwait);
+  http::response_serializer<http::string_body> serializer(message);
+  ErrorCode error;
+  while (!error && !serializer.is_done()) {
+    ArmDeadline(room_->options.write_seconds);
+    std::size_t size = 0;
+    std::tie(error, size) = co_await http::async_write_some(socket_, serializer, kAwait);
+  }
   DisarmDeadline();
   co_return !error && message.keep_alive();
 }
@@ -222,15 +280,13 @@ asio::awaitable<bool> HttpConnection::SendStreamHead(unsigned version, bool keep
   co_return !error;
 }
 
-asio::awaitable<bool> HttpConnection::SendEvents(const std::string& events, bool chunked) {
-  ArmDeadline(room_->options.write_seconds);
-  error_code error;
-  std::size_t size = 0;
-  if (chunked) {
-    std::tie(error, size) =
-        co_await asio::async_write(socket_, http::make_chunk(asio::buffer(events)), kAwait);
-  } else {
-    std::tie(error, size) = co_await asio::async_write(socket_, asio::buffer(events), kAwait);
+asio::awaitable<bool> HttpConnection::SendBytes(std::string bytes) {
+  ErrorCode error;
+  for (std::size_t sent = 0; !error && sent < bytes.size();) {
+    ArmDeadline(room_->options.write_seconds);
+    std::size_t size = 0;
+    std::tie(error, size) = co_await socket_.async_write_some(asio::buffer(bytes) + sent, kAwait);
+    sent += size;
   }
   DisarmDeadline();
   co_return !error;
@@ -240,15 +296,15 @@ asio::awaitable<bool> HttpConnection::SendGeneration(std::unique_ptr<Generation>
                                                      unsigned version, bool keep_alive) {
   const bool chunked = version >= 11;
   bool started = false;
-  WatchPeer();
   for (;;) {
     generation->Advance();
     if (peer_gone_) break;
     if (generation->streams()) {
       if (!started && !co_await SendStreamHead(version, keep_alive && chunked)) peer_gone_ = true;
       started = true;
-      const std::string events = generation->TakeEvents();
-      if (!peer_gone_ && !events.empty() && !co_await SendEvents(events, chunked)) {
+      std::string events = generation->TakeEvents();
+      if (chunked && !events.empty()) events = Chunk(events);
+      if (!peer_gone_ && !co_await SendBytes(std::move(events))) {
         peer_gone_ = true;
       }
     }
@@ -259,10 +315,8 @@ asio::awaitable<bool> HttpConnection::SendGeneration(std::unique_ptr<Generation>
   if (peer_gone_) co_return false;
   if (!started) co_return co_await Send(generation->TakeReply(), version, keep_alive);
   if (!chunked) co_return false;
-  ArmDeadline(room_->options.write_seconds);
-  const auto [error, size] = co_await asio::async_write(socket_, http::make_chunk_last(), kAwait);
-  DisarmDeadline();
-  co_return !error && keep_alive && !room_->draining;
+  std::string last = "0\r\n\r\n";
+  co_return co_await SendBytes(std::move(last)) && keep_alive && !room_->draining;
 }
 
 void HttpConnection::WatchPeer() {

@@ -64,6 +64,7 @@ struct HttpServer::State {
   void CutShort();
   void EndIfDrained();
 
+  std::unique_ptr<RequestLanes> lanes;
   ConnectionRoom room;  // outlives the connections that the context still holds
   asio::io_context io{1};
   tcp::acceptor acceptor;
@@ -148,7 +149,9 @@ HttpServer::~HttpServer() = default;
 
 Result<std::unique_ptr<HttpServer>> HttpServer::Listen(const HttpOptions& options, Api* api) {
   auto state = std::make_unique<State>();
+  state->lanes = std::make_unique<RequestLanes>(api);
   state->room.api = api;
+  state->room.lanes = state->lanes.get();
   state->room.options = options;
   SKV_RETURN_IF_ERROR(OpenAcceptor(options, &state->acceptor));
   for (const int signal : options.stop_signals) {
@@ -168,6 +171,7 @@ void HttpServer::Run() {
   if (!state_->room.options.stop_signals.empty()) state_->AwaitSignals();
   asio::co_spawn(state_->io, state_->Accept(), asio::detached);
   state_->io.run();
+  state_->lanes->Stop();
   state_->room.api->StopEngine();
 }
 

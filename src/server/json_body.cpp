@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures nesting in one pass over the text, then lets the library parse it without exceptions.
+// Counts in one pass over the text, then lets the library parse it without exceptions.
 #include "server/json_body.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <array>
+
+#include "base/status_macros.h"
 
 namespace swiftkv {
 namespace {
 
-// The deepest nesting that the text opens. Brackets inside strings do not count.
-int NestingDepth(std::string_view text) {
-  int depth = 0;
-  int deepest = 0;
+// Walks over the text once, at most as far as a parser would come, and counts what it would build.
+// What is in strings does not count.
+Status CheckBounds(std::string_view text) {
+  struct Level {
+    bool is_object = false;
+    std::size_t parts = 1;
+  };
+  std::array<Level, kMaxJsonDepth> levels;
+  std::size_t depth = 0;
+  std::size_t elements = 0;
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -22,22 +30,34 @@ int NestingDepth(std::string_view text) {
     } else if (c == '"') {
       in_string = true;
     } else if (c == '[' || c == '{') {
-      deepest = std::max(deepest, ++depth);
-      if (deepest > kMaxJsonDepth) return deepest;
+      if (depth == levels.size()) {
+        return Status::InvalidArgument(
+            fmt::format("the body may nest arrays and objects {} deep, not deeper", kMaxJsonDepth));
+      }
+      levels[depth++] = {.is_object = c == '{'};
+      ++elements;
     } else if (c == ']' || c == '}') {
-      --depth;
+      if (depth > 0) --depth;
+    } else if (c == ',' && depth > 0) {
+      Level& level = levels[depth - 1];
+      ++elements;
+      if (++level.parts > kMaxJsonMembers && level.is_object) {
+        return Status::InvalidArgument(
+            fmt::format("an object may have {} members, not more", kMaxJsonMembers));
+      }
+    }
+    if (elements > kMaxJsonElements) {
+      return Status::InvalidArgument(fmt::format(
+          "the body may have {} members and elements in all, not more", kMaxJsonElements));
     }
   }
-  return deepest;
+  return Status::Ok();
 }
 
 }  // namespace
 
 Result<Json> ParseJsonBody(std::string_view body) {
-  if (NestingDepth(body) > kMaxJsonDepth) {
-    return Status::InvalidArgument(
-        fmt::format("the body may nest arrays and objects {} deep, not deeper", kMaxJsonDepth));
-  }
+  SKV_RETURN_IF_ERROR(CheckBounds(body));
   Json value = Json::parse(body, nullptr, /*allow_exceptions=*/false);
   if (value.is_discarded()) {
     return Status::InvalidArgument(fmt::format(

@@ -108,6 +108,18 @@ void RefuseUnserved(FieldReader* fields) {
   }
 }
 
+void CheckTextBytes(const ServedModel& model, const char* name, std::size_t bytes,
+                    FieldReader* fields) {
+  if (bytes <= model.prompt_bytes) return;
+  fields->Fail(ApiError{
+      .message =
+          fmt::format("{} may have {} bytes of text, the most that a context of {} tokens can "
+                      "hold, not: {}",
+                      name, model.prompt_bytes, model.context, bytes),
+      .param = name,
+      .code = "context_length_exceeded"});
+}
+
 void ReadSampling(const ServedModel& model, FieldReader* fields, EngineRequest* request) {
   SamplerOptions& sampling = request->sampling;
   sampling.temperature = 1.0F;

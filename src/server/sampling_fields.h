@@ -15,6 +15,10 @@ inline constexpr int kMaxChoices = 128;
 // silently ignored where a reply would differ.
 void CheckModel(const ServedModel& model, FieldReader* fields);
 void RefuseUnserved(FieldReader* fields);
+// Refuses text that is longer than the context can hold whatever its tokens are: finding them would
+// take seconds and gigabytes.
+void CheckTextBytes(const ServedModel& model, const char* name, std::size_t bytes,
+                    FieldReader* fields);
 
 // Errors are the reader's.
 void ReadSampling(const ServedModel& model, FieldReader* fields, EngineRequest* request);

@@ -20,7 +20,8 @@ struct ServedModel {
   const ChatTemplate* chat_template = nullptr;  // null where the model has none
   std::string kv_format;                        // of requests that name none
   int context = 0;                              // tokens that one sequence may hold
-  std::int64_t created = 0;                     // seconds since 1970 at which it was loaded
+  std::size_t prompt_bytes = 0;  // of text, that so many tokens may stand for; the API fills it
+  std::int64_t created = 0;      // seconds since 1970 at which it was loaded
 };
 
 }  // namespace swiftkv

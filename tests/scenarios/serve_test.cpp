@@ -1,84 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests the built server over raw sockets: what clients do wrong, and how it ends.
-//
-// After each fault the server must be alive: the same process, healthy, and with the same answer to
-// the same question.
-#include <csignal>
-#include <memory>
-
-#include "scenarios/run_scenario.h"
-#include "support/http_socket.h"
+#include "scenarios/serve_scenario.h"
 
 namespace swiftkv {
 namespace {
 
-using Json = nlohmann::json;
 using testing::HasSubstr;
-
-class ServeScenario : public RunScenario {
- protected:
-  void SetUp() override {
-    RunScenario::SetUp();
-    Start({});
-  }
-
-  void Start(std::vector<std::string> arguments) {
-    ProcessSpec spec = Spec({});
-    spec.arguments = {SwiftkvProgram(), "serve", "--port",      "0",    "--json",
-                      "--linear",       "ggml",  "--kv-memory", "64MiB"};
-    spec.arguments.insert(spec.arguments.end(), arguments.begin(), arguments.end());
-    server_ = std::make_unique<RunningProcess>(spec);
-    ASSERT_TRUE(server_->WaitForOutput("\n"));
-    const Json told = Json::parse(server_->output(), nullptr, false);
-    ASSERT_TRUE(told.is_object()) << server_->output();
-    port_ = told["port"].get<int>();
-    probe_ = Probe();
-    ASSERT_THAT(probe_, testing::Not(testing::IsEmpty()));
-  }
-
-  static std::string Body(int max_tokens, bool stream, const std::string& prompt = "Hello") {
-    return Json{{"prompt", prompt},
-                {"max_tokens", max_tokens},
-                {"temperature", 0},
-                {"ignore_eos", true},
-                {"stream", stream}}
-        .dump();
-  }
-
-  std::string Probe() const {
-    const RawReply reply = AskOnce(port_, HttpBytes("POST", "/v1/completions", Body(8, false)));
-    EXPECT_EQ(reply.status, 200) << reply.body;
-    const Json body = Json::parse(reply.body, nullptr, false);
-    return body.is_object() ? body["choices"][0]["text"].get<std::string>() : "";
-  }
-
-  void ExpectAlive() const {
-    const RawReply health = AskOnce(port_, HttpBytes("GET", "/health"));
-    EXPECT_EQ(health.status, 200);
-    EXPECT_EQ(Probe(), probe_);
-  }
-
-  // Expects a whole reply with an error object.
-  void ExpectRefused(const std::string& bytes, int status) const {
-    const RawReply reply = AskOnce(port_, bytes);
-    EXPECT_EQ(reply.status, status) << bytes.substr(0, 60);
-    const Json body = Json::parse(reply.body, nullptr, false);
-    ASSERT_TRUE(body.is_object()) << reply.body;
-    EXPECT_TRUE(body["error"]["message"].is_string());
-    ExpectAlive();
-  }
-
-  void ExpectEnds(int signal) {
-    server_->Signal(signal);
-    const ProcessOutcome outcome = server_->Wait();
-    EXPECT_EQ(outcome.signal, 0);
-    EXPECT_EQ(outcome.exit_status, 0) << outcome.error;
-  }
-
-  std::unique_ptr<RunningProcess> server_;
-  int port_ = 0;
-  std::string probe_;
-};
 
 TEST_F(ServeScenario, RefusesMalformedRequestsAndStaysAlive) {
   const std::vector<std::string> malformed = {
@@ -106,6 +33,21 @@ TEST_F(ServeScenario, RefusesWhatIsTooLarge) {
   std::string endless = "POST /tokenize HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
   for (int i = 0; i < 40; ++i) endless += "100000\r\n" + std::string(1 << 20, 'a') + "\r\n";
   ExpectRefused(endless, 413);
+}
+
+TEST_F(ServeScenario, RefusesBeforeALongBodyWhatNeedsNone) {
+  const std::string rest = " HTTP/1.1\r\nContent-Length: 30000000\r\n\r\n";
+  ExpectRefused("POST /nowhere" + rest, 404);
+  ExpectRefused("PUT /tokenize" + rest, 405);
+  HttpSocket careful(port_);
+  careful.Write(
+      "POST /nowhere HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 30000000\r\n\r\n");
+  EXPECT_EQ(careful.ReadReply().status, 404);
+  // A short body is read, so that the connection stays.
+  HttpSocket socket(port_);
+  socket.Write(HttpBytes("POST", "/nowhere", "{}") + HttpBytes("GET", "/health"));
+  EXPECT_EQ(socket.ReadReply().status, 404);
+  EXPECT_EQ(socket.ReadReply().status, 200);
 }
 
 TEST_F(ServeScenario, AnswersPipelinedRequestsInOrder) {

@@ -78,6 +78,11 @@ TEST(ApiTest, RefusesWrongTypesAndRangesByTheNameOfTheField) {
       {"top_p", "1.1"},
       {"min_p", "-1"},
       {"top_k", "1.5"},
+      {"top_k", "-32"},
+      {"top_k", "9223372036854775807"},
+      {"logprobs", "-1"},
+      {"logprobs", "21"},
+      {"logprobs", "9223372036854775808"},
       {"seed", "1.5"},
       {"seed", "9223372036854775808"},
       {"frequency_penalty", "3"},
@@ -88,6 +93,7 @@ TEST(ApiTest, RefusesWrongTypesAndRangesByTheNameOfTheField) {
       {"logit_bias", "{\"100000\": 1}"},
       {"logit_bias", "{\"1\": 1e9}"},
       {"logit_bias", "{\"1\": null}"},
+      {"logit_bias", "{\"1\": 1e400}"},
       {"stop_token_ids", "[-1]"},
       {"stop_token_ids", "[100000]"},
       {"stop", "\"\""},
@@ -132,6 +138,17 @@ TEST(ApiTest, RefusesPromptsThatGiveNothingOrDoNotFit) {
   const ApiReply over = served.PostJson("/v1/completions", Json{{"prompt", TinyPrompt(256)}});
   EXPECT_EQ(over.status, 400);
   EXPECT_THAT(over.message(), HasSubstr("256"));
+  // Text that no tokens could make fit is not turned into tokens.
+  const std::string text(1 << 20, 'x');
+  const Json messages = Json::array({{{"role", "user"}, {"content", text}}});
+  for (const ApiReply& reply :
+       {served.PostJson("/v1/completions", Json{{"prompt", text}}),
+        served.PostJson("/v1/chat/completions", Json{{"messages", messages}}),
+        served.PostJson("/tokenize", Json{{"prompt", text}})}) {
+    EXPECT_EQ(reply.status, 400);
+    EXPECT_EQ(reply.body["error"]["code"], "context_length_exceeded");
+    EXPECT_THAT(reply.message(), testing::EndsWith("not: 1048576"));
+  }
 }
 
 TEST(ApiTest, AsksForAKeyWhereOneIsSet) {

@@ -21,6 +21,27 @@ TEST(JsonBodyTest, CountsNoBracketsInsideStrings) {
   EXPECT_TRUE(ParseJsonBody("{\"a\":\"" + std::string(1000, '[') + "\\\"{\"}").ok());
 }
 
+TEST(JsonBodyTest, TakesAsManyMembersAndElementsAsAllowed) {
+  const auto object = [](std::size_t members) {
+    std::string body = "{";
+    for (std::size_t i = 0; i < members; ++i) {
+      body += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":0";
+    }
+    return body + "}";
+  };
+  EXPECT_TRUE(ParseJsonBody(object(kMaxJsonMembers)).ok());
+  EXPECT_FALSE(ParseJsonBody(object(kMaxJsonMembers + 1)).ok());
+  // Members of inner objects count for themselves, also once those are closed.
+  EXPECT_FALSE(ParseJsonBody("{\"a\":{}," + object(kMaxJsonMembers).substr(1)).ok());
+  const auto list = [](std::size_t elements) {
+    std::string body = "{\"a\":[0";
+    for (std::size_t i = 1; i < elements; ++i) body += ",0";
+    return body + "]}";
+  };
+  EXPECT_TRUE(ParseJsonBody(list(kMaxJsonElements - 1)).ok());
+  EXPECT_FALSE(ParseJsonBody(list(kMaxJsonElements)).ok());
+}
+
 TEST(JsonBodyTest, RefusesWhatIsNoObjectInUtf8) {
   const std::vector<std::string> bodies = {
       "",
@@ -40,6 +61,10 @@ TEST(JsonBodyTest, RefusesWhatIsNoObjectInUtf8) {
       std::string("{\"a\":\"\0\"}", 9),
       std::string(10 << 20, '['),
       std::string(10 << 20, '{'),
+      std::string(10 << 20, ']'),
+      "{\"a\":[" + std::string(10 << 20, ',') + "]}",
+      "{\"a\":" + std::string(10 << 20, '9') + "}",
+      "\xEF\xBB\xBF{",
   };
   for (const std::string& body : bodies) {
     const Result<Json> parsed = ParseJsonBody(body);

@@ -27,7 +27,8 @@ std::string HeaderOf(const std::string& headers, const std::string& name) {
 
 }  // namespace
 
-HttpSocket::HttpSocket(int port) : descriptor_(::socket(AF_INET, SOCK_STREAM, 0)) {
+HttpSocket::HttpSocket(int port, int receive_bytes)
+    : descriptor_(::socket(AF_INET, SOCK_STREAM, 0)) {
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<std::uint16_t>(port));
@@ -35,6 +36,9 @@ HttpSocket::HttpSocket(int port) : descriptor_(::socket(AF_INET, SOCK_STREAM, 0)
   const timeval patience = {.tv_sec = kPatienceSeconds, .tv_usec = 0};
   ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
   ::setsockopt(descriptor_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+  if (receive_bytes > 0) {
+    ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof(receive_bytes));
+  }
   if (::connect(descriptor_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     Close();
   }
@@ -60,6 +64,18 @@ bool HttpSocket::ReadMore() {
 bool HttpSocket::ReadUntil(std::string_view text) {
   while (received_.find(text) == std::string::npos) {
     if (!ReadMore()) return false;
+  }
+  return true;
+}
+
+bool HttpSocket::ReadUntil(std::string_view text, int times) {
+  std::size_t end = 0;
+  for (int i = 0; i < times; ++i) {
+    std::size_t found = std::string::npos;
+    while ((found = received_.find(text, end)) == std::string::npos) {
+      if (!ReadMore()) return false;
+    }
+    end = found + text.size();
   }
   return true;
 }

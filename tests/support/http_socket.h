@@ -18,7 +18,8 @@ struct RawReply {
 
 class HttpSocket {
  public:
-  explicit HttpSocket(int port);
+  // `receive_bytes`: what the kernel keeps of what is not read, about; 0: as the system has it.
+  explicit HttpSocket(int port, int receive_bytes = 0);
   ~HttpSocket() { Close(); }
   HttpSocket(const HttpSocket&) = delete;
   HttpSocket& operator=(const HttpSocket&) = delete;
@@ -31,6 +32,8 @@ class HttpSocket {
   RawReply ReadReply();
   // Reads until what has come since the last reply contains `text`.
   bool ReadUntil(std::string_view text);
+  // The same until it contains `text` so many times.
+  bool ReadUntil(std::string_view text, int times);
   // Whether the server closes within a while, without another byte.
   bool ClosesSilently();
   void Close();
