@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <future>
 #include <utility>
 
 #include "server/chat_task.h"
@@ -68,18 +69,19 @@ struct Api::Route {
   const char* path;
   const char* method;
   Caller caller;
-  HttpReply (Api::*reply)() const;               // of a GET
-  HttpReply (Api::*compute)(const Json&) const;  // of a POST that is answered at once
+  HttpReply (Api::*reply)() const;               // where a body says nothing
+  HttpReply (Api::*compute)(const Json&) const;  // where it does
   std::optional<ApiError> (*read)(const ServedModel&, const Json&, GenerationTask*);
 };
 
 const Api::Route* Api::FindRoute(const std::string& path) {
-  static constexpr std::array<Route, 9> kRoutes = {{
+  static constexpr std::array<Route, 10> kRoutes = {{
       {"/health", "GET", Caller::kAnybody, &Api::Health, nullptr, nullptr},
       {"/version", "GET", Caller::kAnybody, &Api::Version, nullptr, nullptr},
       {"/v1/models", "GET", Caller::kTenant, &Api::Models, nullptr, nullptr},
       {"/kv", "GET", Caller::kOperator, &Api::Kv, nullptr, nullptr},
       {"/metrics", "GET", Caller::kOperator, &Api::Metrics, nullptr, nullptr},
+      {"/reset_prefix_cache", "POST", Caller::kOperator, &Api::ResetPrefixes, nullptr, nullptr},
       {"/tokenize", "POST", Caller::kTenant, nullptr, &Api::Tokenize, nullptr},
       {"/detokenize", "POST", Caller::kTenant, nullptr, &Api::Detokenize, nullptr},
       {"/v1/completions", "POST", Caller::kTenant, nullptr, nullptr, ReadCompletionTask},
@@ -200,12 +202,26 @@ HttpReply Api::Kv() const {
              {"waiting", now.waiting},
              {"finished_requests", now.finished_requests},
              {"preemptions", now.preemptions},
+             {"prompt_tokens", now.prompt_tokens},
+             {"cached_tokens", now.cached_tokens},
              {"generated_tokens", now.generated_tokens},
              {"prefixes",
               {{"queried_tokens", now.prefixes.queried_tokens},
                {"hit_tokens", now.prefixes.hit_tokens},
                {"published_blocks", now.prefixes.published_blocks},
-               {"evicted_blocks", now.prefixes.evicted_blocks}}}});
+               {"evicted_blocks", now.prefixes.evicted_blocks},
+               {"pinned_prefixes", now.pinned.prefixes},
+               {"pinned_blocks", now.pinned.blocks}}}});
+}
+
+// Waits for the end of a step, so not to be called by whoever serves streams.
+HttpReply Api::ResetPrefixes() const {
+  const auto outcome = std::make_shared<std::promise<DroppedPrefixes>>();
+  const Status asked = model_.engine->DropPrefixes(
+      std::nullopt, [outcome](const DroppedPrefixes& dropped) { outcome->set_value(dropped); });
+  if (!asked.ok()) return ErrorReply(ErrorOf(asked));
+  const DroppedPrefixes dropped = outcome->get_future().get();
+  return Ok({{"dropped_blocks", dropped.blocks}, {"freed_bytes", dropped.freed_bytes}});
 }
 
 HttpReply Api::Metrics() const {

@@ -65,6 +65,7 @@ class Api {
   HttpReply Models() const;
   HttpReply Kv() const;
   HttpReply Metrics() const;
+  HttpReply ResetPrefixes() const;
   HttpReply Tokenize(const Json& body) const;
   HttpReply Detokenize(const Json& body) const;
 

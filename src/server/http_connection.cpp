@@ -169,6 +169,7 @@ asio::awaitable<bool> HttpConnection::ServeOne() {
 
 asio::awaitable<error_code> HttpConnection::ReadBody(Parser* parser) {
   ArmDeadline(room_->options.body_seconds);
+  parser->eager(true);
   while (!parser->is_done()) {
     const auto [error, size] = co_await http::async_read_some(socket_, buffer_, *parser, kAwait);
     if (error) co_return error;
@@ -206,12 +207,12 @@ asio::awaitable<bool> HttpConnection::Answer(HttpRequest request, unsigned versi
     if (errand == nullptr) co_return co_await Refuse(ErrorReply(TooBusy()));
     WatchPeer();
     while (!errand->done() && !peer_gone_) co_await WaitForWake();
-    ReleaseBody();
     if (peer_gone_) errand->Abandon();
     if (!peer_gone_) outcome = errand->TakeOutcome();
   } else {
     outcome = room_->api->Handle(request, wake);
   }
+  ReleaseBody();
   if (outcome.generation != nullptr) {
     co_return co_await SendGeneration(std::move(outcome.generation), version, keep_alive);
   }

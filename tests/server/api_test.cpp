@@ -178,6 +178,26 @@ TEST(ApiTest, ShowsTheCacheToOperatorsOnly) {
   EXPECT_EQ(closed.Call(request).status, 200);
 }
 
+TEST(ApiTest, ForgetsCachedPrefixesForOperatorsOnly) {
+  ServedTinyModel served({.keys = {}, .admin_keys = {"root"}});
+  const std::string body =
+      WriteJson({{"prompt", TinyPrompt(100)}, {"max_tokens", 2}, {"ignore_eos", true}});
+  const auto cached = [&] {
+    const ApiReply reply = served.Post("/v1/completions", body);
+    return reply.body["usage"]["prompt_tokens_details"]["cached_tokens"].get<int>();
+  };
+  EXPECT_EQ(cached(), 0);
+  EXPECT_EQ(served.Post("/reset_prefix_cache", "").status, 401);
+  EXPECT_GT(cached(), 0);
+  const ApiReply dropped = served.Post("/reset_prefix_cache", "", "root");
+  EXPECT_EQ(dropped.status, 200);
+  EXPECT_EQ(dropped.body["dropped_blocks"], 6);
+  EXPECT_GT(dropped.body["freed_bytes"], 0);
+  EXPECT_EQ(cached(), 0);
+  served.api().StopEngine();
+  EXPECT_EQ(served.Post("/reset_prefix_cache", "", "root").status, 503);
+}
+
 TEST(ApiTest, SharesPromptsWithinATenantOnly) {
   ServedTinyModel served({.keys = {"one", "two"}, .admin_keys = {}});
   const std::string body =
