@@ -13,6 +13,7 @@
 #include "server/completion_task.h"
 #include "server/field_reader.h"
 #include "server/json_body.h"
+#include "server/kv_json.h"
 #include "server/metrics.h"
 #include "server/sampling_fields.h"
 
@@ -184,35 +185,7 @@ HttpReply Api::Models() const {
                 {"max_model_len", model_.context}}}}});
 }
 
-HttpReply Api::Kv() const {
-  const EngineSnapshot now = model_.engine->Snapshot();
-  const KvBalance& bytes = now.balance;
-  return Ok({{"format", model_.kv_format},
-             {"bytes",
-              {{"live_private", bytes.live_private_bytes},
-               {"live_shared", bytes.live_shared_bytes},
-               {"cached", bytes.cached_bytes},
-               {"free", bytes.free_bytes},
-               {"metadata", bytes.metadata_bytes},
-               {"mapped", bytes.mapped_bytes},
-               {"peak", bytes.peak_bytes},
-               {"limit", bytes.limit_bytes}}},
-             {"live_tokens", bytes.live_tokens},
-             {"running", now.running},
-             {"waiting", now.waiting},
-             {"finished_requests", now.finished_requests},
-             {"preemptions", now.preemptions},
-             {"prompt_tokens", now.prompt_tokens},
-             {"cached_tokens", now.cached_tokens},
-             {"generated_tokens", now.generated_tokens},
-             {"prefixes",
-              {{"queried_tokens", now.prefixes.queried_tokens},
-               {"hit_tokens", now.prefixes.hit_tokens},
-               {"published_blocks", now.prefixes.published_blocks},
-               {"evicted_blocks", now.prefixes.evicted_blocks},
-               {"pinned_prefixes", now.pinned.prefixes},
-               {"pinned_blocks", now.pinned.blocks}}}});
-}
+HttpReply Api::Kv() const { return Ok(KvJson(model_.engine->Report(), model_.kv_format)); }
 
 // Waits for the end of a step, so not to be called by whoever serves streams.
 HttpReply Api::ResetPrefixes() const {

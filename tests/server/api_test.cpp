@@ -169,6 +169,22 @@ TEST(ApiTest, ShowsTheCacheToOperatorsOnly) {
   EXPECT_EQ(local.status, 200);
   EXPECT_EQ(local.body["bytes"]["live_private"], 0);
   EXPECT_GT(local.body["bytes"]["limit"], 0);
+  ServedTinyModel used;
+  used.PostJson("/v1/completions", Json{{"prompt", TinyPrompt(40)}, {"max_tokens", 4}});
+  Json kv;
+  do {  // it is told at the end of a step, after the reply
+    kv = used.Call(request).body;
+  } while (kv["finished_requests"] != 1);
+  std::int64_t sum = 0;
+  for (const char* state : {"live_private", "live_shared", "cached", "free", "metadata"}) {
+    sum += kv["bytes"][state].get<std::int64_t>();
+  }
+  EXPECT_EQ(sum, kv["bytes"]["mapped"]);
+  EXPECT_GT(kv["bytes"]["cached"], 0);
+  EXPECT_GT(kv["waste_fraction"], 0);
+  EXPECT_LT(kv["waste_fraction"], 1);
+  EXPECT_EQ(kv["prompt_tokens"], 40);
+  EXPECT_EQ(kv["formats"][0]["format"], "f32");
   ServedTinyModel closed({.keys = {"one"}, .admin_keys = {"root"}});
   EXPECT_EQ(closed.Call(request).status, 401);
   request.authorization = "Bearer one";

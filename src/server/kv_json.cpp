@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes the balance of bytes, formats and prefixes, each with its sum.
+#include "server/kv_json.h"
+
+namespace swiftkv {
+namespace {
+
+std::string NameOf(const KvFormat& format) {
+  return format.key == format.value ? format.key : format.key + "/" + format.value;
+}
+
+// The first five add up to `mapped`.
+Json BytesJson(const KvBalance& bytes) {
+  return {{"live_private", bytes.live_private_bytes},
+          {"live_shared", bytes.live_shared_bytes},
+          {"cached", bytes.cached_bytes},
+          {"free", bytes.free_bytes},
+          {"metadata", bytes.metadata_bytes},
+          {"mapped", bytes.mapped_bytes},
+          {"peak", bytes.peak_bytes},
+          {"limit", bytes.limit_bytes}};
+}
+
+Json FormatsJson(const std::vector<FormatUse>& formats) {
+  Json list = Json::array();
+  for (const FormatUse& use : formats) {
+    list.push_back({{"format", NameOf(use.format)},
+                    {"sequences", use.sequences},
+                    {"tokens", use.tokens},
+                    {"bytes", use.bytes},
+                    {"f16_bytes", use.f16_bytes}});
+  }
+  return list;
+}
+
+Json PrefixesJson(const EngineSnapshot& now) {
+  return {{"queried_tokens", now.prefixes.queried_tokens},
+          {"hit_tokens", now.prefixes.hit_tokens},
+          {"published_blocks", now.prefixes.published_blocks},
+          {"evicted_blocks", now.prefixes.evicted_blocks},
+          {"pinned_prefixes", now.pinned.prefixes},
+          {"pinned_blocks", now.pinned.blocks}};
+}
+
+double WasteFraction(const EngineReport& report) {
+  const KvBalance& bytes = report.snapshot.balance;
+  if (bytes.mapped_bytes == 0) return 0;
+  const std::uint64_t waste =
+      bytes.free_bytes + bytes.metadata_bytes + report.statistics.unfilled_bytes;
+  return static_cast<double>(waste) / static_cast<double>(bytes.mapped_bytes);
+}
+
+}  // namespace
+
+Json KvJson(const EngineReport& report, const std::string& kv_format) {
+  const EngineSnapshot& now = report.snapshot;
+  return {{"format", kv_format},
+          {"bytes", BytesJson(now.balance)},
+          {"unfilled_bytes", report.statistics.unfilled_bytes},
+          {"waste_fraction", WasteFraction(report)},
+          {"live_tokens", now.balance.live_tokens},
+          {"capacity_tokens", report.statistics.capacity_tokens},
+          {"formats", FormatsJson(report.statistics.formats)},
+          {"running", now.running},
+          {"waiting", now.waiting},
+          {"paused", report.statistics.paused},
+          {"finished_requests", now.finished_requests},
+          {"preemptions", now.preemptions},
+          {"prompt_tokens", now.prompt_tokens},
+          {"cached_tokens", now.cached_tokens},
+          {"generated_tokens", now.generated_tokens},
+          {"prefixes", PrefixesJson(now)}};
+}
+
+}  // namespace swiftkv
