@@ -52,6 +52,7 @@ EngineStatistics::EngineStatistics(int context)
     : step_tokens(Over(kStepBounds)),
       first_token_seconds(Over(kFirstTokenBounds)),
       token_gap_seconds(Over(kTokenBounds)),
+      choices(Over(kChoiceBounds)),
       total_seconds(Over(kRequestBounds)),
       queue_seconds(Over(kRequestBounds)),
       prefill_seconds(Over(kRequestBounds)),
@@ -61,7 +62,7 @@ EngineStatistics::EngineStatistics(int context)
       prompt_tokens(Over(LengthsUpTo(context))),
       computed_prompt_tokens(Over(LengthsUpTo(context))),
       generated_tokens(Over(LengthsUpTo(context))),
-      asked_tokens(Over(LengthsUpTo(context))),
-      choices(Over(kChoiceBounds)) {}
+      longest_tokens(Over(LengthsUpTo(context))),
+      asked_tokens(Over(LengthsUpTo(context))) {}
 
 }  // namespace swiftkv

@@ -60,6 +60,7 @@ struct EngineStatistics {
   Histogram step_tokens;          // rows of a forward pass
   Histogram first_token_seconds;  // from Submit to a choice's first token
   Histogram token_gap_seconds;    // between two tokens of a choice
+  Histogram choices;              // of a request, at its first place
 
   // Of choices that ended by themselves, with kStop or kLength:
   Histogram total_seconds;           // from Submit to the end
@@ -68,11 +69,11 @@ struct EngineStatistics {
   Histogram decode_seconds;          // from there to the last token
   Histogram inference_seconds;       // from the first place to the last token
   Histogram seconds_per_token;       // mean gap, of two tokens or more
-  Histogram prompt_tokens;           //
-  Histogram computed_prompt_tokens;  // without those found in the cache
-  Histogram generated_tokens;        //
+  Histogram prompt_tokens;           // length of the prompt
+  Histogram computed_prompt_tokens;  // of these, not found in the cache
+  Histogram generated_tokens;        // length of the reply
+  Histogram longest_tokens;          // of a request's replies, once a request
   Histogram asked_tokens;            // max_tokens, where it was given
-  Histogram choices;                 // of requests, at their first place
 
   // As it is now.
   std::vector<FormatUse> formats;    // every one that was ever asked for, the engine's own first

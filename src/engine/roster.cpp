@@ -309,6 +309,7 @@ void Roster::EndChoice(const Seat& seat) {
 }
 
 void Roster::Close(ActiveRequest* request, const Status& status) {
+  recorder_->EndedRequest(*request);
   LeaveQueue(request);
   ++ended_requests_;
   generated_tokens_ += static_cast<std::uint64_t>(request->usage.completion_tokens);

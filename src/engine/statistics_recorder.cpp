@@ -2,6 +2,7 @@
 // Turns a request's times and tokens into counts and histograms.
 #include "engine/statistics_recorder.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/saturating.h"
@@ -20,6 +21,15 @@ ChoiceEnd EndOf(const ActiveChoice& choice) {
       break;
   }
   return ChoiceEnd::kCancelled;
+}
+
+bool EndedByItself(const ActiveChoice& choice) {
+  const ChoiceEnd end = EndOf(choice);
+  return end == ChoiceEnd::kStop || end == ChoiceEnd::kLength;
+}
+
+std::size_t GeneratedBy(const ActiveRequest& request, const ActiveChoice& choice) {
+  return SaturatingSubtract(choice.tokens.size(), request.prompt_tokens());
 }
 
 // What the pages that the choice holds take by shape, in a format of `footprint`.
@@ -76,15 +86,24 @@ void StatisticsRecorder::DrewToken(const ActiveRequest& request, ActiveChoice* c
 }
 
 void StatisticsRecorder::EndedChoice(const ActiveRequest& request, const ActiveChoice& choice) {
-  const ChoiceEnd end = EndOf(choice);
-  ++statistics_.ended_choices[static_cast<std::size_t>(end)];
-  if (end == ChoiceEnd::kStop || end == ChoiceEnd::kLength) Measure(request, choice);
+  ++statistics_.ended_choices[static_cast<std::size_t>(EndOf(choice))];
+  // Others were withdrawn before they had a place.
+  if (EndedByItself(choice) && request.left_queue) Measure(request, choice);
+}
+
+void StatisticsRecorder::EndedRequest(const ActiveRequest& request) {
+  if (!request.left_queue) return;
+  std::optional<std::size_t> longest;
+  for (const ActiveChoice& choice : request.choices) {
+    if (!EndedByItself(choice)) continue;
+    longest = std::max(longest.value_or(0), GeneratedBy(request, choice));
+  }
+  if (longest) statistics_.longest_tokens.Observe(static_cast<double>(*longest));
 }
 
 void StatisticsRecorder::Measure(const ActiveRequest& request, const ActiveChoice& choice) {
-  if (!request.left_queue) return;  // withdrawn before it had a place
   EngineStatistics& s = statistics_;
-  const std::size_t generated = SaturatingSubtract(choice.tokens.size(), request.prompt_tokens());
+  const std::size_t generated = GeneratedBy(request, choice);
   const double placed = request.usage.queue_seconds;
   s.total_seconds.Observe(request.SecondsSinceSubmit());
   s.queue_seconds.Observe(placed);

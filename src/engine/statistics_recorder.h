@@ -26,6 +26,8 @@ class StatisticsRecorder {
   void Paused() { ++statistics_.stream_pauses; }
   // `choice.finish` says how; none: the request failed.
   void EndedChoice(const ActiveRequest& request, const ActiveChoice& choice);
+  // All of its choices have.
+  void EndedRequest(const ActiveRequest& request);
 
   void EndedStep(std::size_t rows) { statistics_.step_tokens.Observe(static_cast<double>(rows)); }
   void FailedStep() { ++statistics_.failed_steps; }

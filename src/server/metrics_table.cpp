@@ -3,7 +3,8 @@
 // how.
 #include "server/metrics_table.h"
 
-#include <fmt/format.h>
+#include <ctime>
+#include <iterator>
 
 #include "base/process_memory.h"
 #include "base/saturating.h"
@@ -203,6 +204,8 @@ constexpr MetricRow kRows[] = {
      "Of these, not found in the cache", Read<&Statistics::computed_prompt_tokens>},
     {"vllm:request_generation_tokens", kHistogram, "tokens", "", "Length of the reply",
      Read<&Statistics::generated_tokens>},
+    {"vllm:request_max_num_generation_tokens", kHistogram, "tokens", "",
+     "Length of the longest reply of a request, once a request", Read<&Statistics::longest_tokens>},
     {"vllm:request_params_max_tokens", kHistogram, "tokens", "",
      "Cap of the reply, where one is set", Read<&Statistics::asked_tokens>},
     {"vllm:request_params_n", kHistogram, "", "",
@@ -282,6 +285,8 @@ constexpr MetricRow kRows[] = {
      [](const Sources& s) { return One(s.server.refused_connections); }},
     {"swiftkv_build_info", kGauge, "", "version", "Always 1",
      [](const Sources&) { return Samples{Labelled("version", SWIFTKV_VERSION, 1)}; }},
+    {"process_cpu_seconds_total", kCounter, "seconds", "", "Processor time of the whole process",
+     [](const Sources&) { return One(static_cast<double>(std::clock()) / CLOCKS_PER_SEC); }},
     {"process_resident_memory_bytes", kGauge, "bytes", "", "Memory of the whole process",
      ReadResidentMemory},
 };

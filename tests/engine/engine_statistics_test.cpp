@@ -84,6 +84,8 @@ TEST(EngineStatisticsTest, CountsWhatRequestsAskedForAndGot) {
   EXPECT_DOUBLE_EQ(s.prompt_tokens.sum, 30 + 4 * 60 + 10);
   EXPECT_DOUBLE_EQ(s.generated_tokens.sum, 7 + 4 * 11);
   EXPECT_DOUBLE_EQ(s.asked_tokens.sum, 7 + 4 * 11);
+  EXPECT_DOUBLE_EQ(s.longest_tokens.sum, 7 + 11);
+  EXPECT_EQ(s.longest_tokens.count(), 3U);
   EXPECT_EQ(s.first_token_seconds.count(), 5U);
   EXPECT_EQ(s.seconds_per_token.count(), 5U);
   EXPECT_EQ(s.prefill_seconds.count(), 5U) << "no token, no prefill";

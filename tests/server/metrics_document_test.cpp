@@ -21,12 +21,39 @@ using Json = nlohmann::json;
 
 constexpr const char* kDocument = SWIFTKV_SOURCE_DIR "/docs/metrics.md";
 constexpr const char* kDashboard = SWIFTKV_SOURCE_DIR "/examples/grafana/swiftkv.json";
+constexpr const char* kAlerts = SWIFTKV_SOURCE_DIR "/examples/prometheus/alerts.yml";
 
 std::string ReadWhole(const char* path) {
   std::ifstream file(path);
   std::stringstream text;
   text << file.rdbuf();
   return text.str();
+}
+
+struct MetricUse {
+  std::string name;
+  bool as_rate = false;
+};
+
+std::vector<MetricUse> UsesIn(const std::string& text) {
+  const std::regex name("(vllm:|swiftkv_|process_)[a-z0-9_]+");
+  std::vector<MetricUse> uses;
+  for (std::sregex_iterator i(text.begin(), text.end(), name), end; i != end; ++i) {
+    const auto before = text.substr(0, static_cast<std::size_t>(i->position()));
+    uses.push_back({.name = i->str(), .as_rate = before.ends_with("rate(")});
+  }
+  return uses;
+}
+
+// Null where no metric has a series of this name.
+const MetricRow* RowOf(const std::string& series) {
+  for (const MetricRow& row : MetricTable()) {
+    if (row.kind != MetricKind::kHistogram && series == row.name) return &row;
+    for (const char* part : {"_bucket", "_sum", "_count"}) {
+      if (row.kind == MetricKind::kHistogram && series == std::string(row.name) + part) return &row;
+    }
+  }
+  return nullptr;
 }
 
 // Every query of the dashboard, of panels and of variables.
@@ -51,25 +78,22 @@ TEST(MetricsDocumentTest, ListsEveryMetricAsTheServerHasIt) {
 TEST(MetricsDocumentTest, TheDashboardUsesMetricsThatExistAsWhatTheyAre) {
   const Json dashboard = Json::parse(ReadWhole(kDashboard), nullptr, false);
   ASSERT_TRUE(dashboard.is_object());
-  const std::regex name("(vllm:|swiftkv_|process_)[a-z0-9_]+");
   std::set<std::string> used;
   for (const std::string& query : Queries(dashboard)) {
-    for (std::sregex_iterator i(query.begin(), query.end(), name), end; i != end; ++i) {
-      used.insert(i->str());
-      const bool is_rate =
-          query.substr(0, static_cast<std::size_t>(i->position())).ends_with("rate(");
-      bool known = false;
-      for (const MetricRow& row : MetricTable()) {
-        const std::string whole = row.name;
-        const bool of_histogram = row.kind == MetricKind::kHistogram;
-        known |= of_histogram ? i->str() == whole + "_bucket" || i->str() == whole + "_sum" ||
-                                    i->str() == whole + "_count"
-                              : i->str() == whole && is_rate == (row.kind == MetricKind::kCounter);
-      }
-      EXPECT_TRUE(known) << i->str() << " in " << query;
+    for (const MetricUse& use : UsesIn(query)) {
+      used.insert(use.name);
+      const MetricRow* const row = RowOf(use.name);
+      ASSERT_NE(row, nullptr) << use.name << " in " << query;
+      EXPECT_EQ(use.as_rate, row->kind != MetricKind::kGauge) << query;
     }
   }
   EXPECT_GT(used.size(), 30U);
+}
+
+TEST(MetricsDocumentTest, AlertsUseMetricsThatExist) {
+  const std::vector<MetricUse> uses = UsesIn(ReadWhole(kAlerts));
+  EXPECT_GT(uses.size(), 4U);
+  for (const MetricUse& use : uses) EXPECT_NE(RowOf(use.name), nullptr) << use.name;
 }
 
 TEST(MetricsDocumentTest, PanelsOfTheDashboardDoNotOverlap) {
