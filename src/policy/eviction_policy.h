@@ -16,6 +16,15 @@
 
 namespace swiftkv {
 
+// One parameter that a policy takes; every parameter has a default.
+struct ParameterSpec {
+  const char* name;
+  double default_value;
+  double least;
+  double most;
+  bool whole;  // a whole number
+};
+
 struct PolicyInfo {
   const char* name;         // "sink_recent": the flag's word
   const char* description;  // one line for help and docs
@@ -23,6 +32,7 @@ struct PolicyInfo {
   ScoreNeeds needs;
   bool query_agnostic;  // the scores do not depend on the question, so a compressed prefix may be
                         // shared
+  std::span<const ParameterSpec> parameters;
 };
 
 // From --policy NAME:key=value,...; ordered, so that its text is canonical.
@@ -34,6 +44,10 @@ class EvictionPolicy {
 
   // Errors: InvalidArgument naming the parameter, its value and what is accepted.
   virtual Status Validate(const PolicyParameters& parameters) const = 0;
+
+  // Returns how many of the newest queries ScoreInputs::probabilities are to be summed over, as far
+  // as there are so many; 0 for methods that do not look at them.
+  virtual int ObservedQueries(const PolicyParameters&) const { return 0; }
 
   // Writes one score per (kv head, token) into `scores`, [kv_heads, num_tokens]. Parameters were
   // validated. Every score is finite.

@@ -9,8 +9,8 @@
 
 namespace swiftkv {
 
-Status CheckParameters(const char* policy, std::span<const ParameterSpec> specs,
-                       const PolicyParameters& parameters) {
+Status CheckParameters(const PolicyInfo& policy, const PolicyParameters& parameters) {
+  const std::span<const ParameterSpec> specs = policy.parameters;
   for (const auto& parameter : parameters) {
     const std::string& name = parameter.first;
     const double value = parameter.second;
@@ -21,13 +21,13 @@ Status CheckParameters(const char* policy, std::span<const ParameterSpec> specs,
       for (const ParameterSpec& known : specs) {
         names += (names.empty() ? "" : ", ") + std::string(known.name);
       }
-      return Status::InvalidArgument(fmt::format("policy {} takes {}, not: {}", policy,
+      return Status::InvalidArgument(fmt::format("policy {} takes {}, not: {}", policy.name,
                                                  names.empty() ? "no parameters" : names, name));
     }
     const bool in_range = value >= spec->least && value <= spec->most;  // false for NaN
     if (in_range && (!spec->whole || value == std::floor(value))) continue;
     return Status::InvalidArgument(
-        fmt::format("{} of policy {} is a {}number from {} to {}, not: {}", name, policy,
+        fmt::format("{} of policy {} is a {}number from {} to {}, not: {}", name, policy.name,
                     spec->whole ? "whole " : "", spec->least, spec->most, value));
   }
   return Status::Ok();

@@ -4,13 +4,17 @@
 #include <string>
 
 #include "policy/eviction_policy.h"
+#include "policy/expected_attention.h"
+#include "policy/keydiff.h"
+#include "policy/random_control.h"
 #include "policy/sink_recent.h"
+#include "policy/snapkv.h"
 
 namespace swiftkv {
 namespace {
 
-constexpr std::array<const EvictionPolicy*, 1> kPolicies = {
-    &kSinkRecentPolicy,
+constexpr std::array<const EvictionPolicy*, 5> kPolicies = {
+    &kSinkRecentPolicy, &kRandomPolicy, &kKeyDiffPolicy, &kExpectedAttentionPolicy, &kSnapKvPolicy,
 };
 
 }  // namespace

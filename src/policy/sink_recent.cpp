@@ -16,16 +16,17 @@
 namespace swiftkv {
 namespace {
 
+constexpr ParameterSpec kSinks = {
+    .name = "sinks", .default_value = 4, .least = 0, .most = 65536, .whole = true};
+
 constexpr PolicyInfo kInfo = {
     .name = "sink_recent",
     .description = "keep the first tokens and the newest ones",
     .paper = "Efficient Streaming Language Models with Attention Sinks (2023); a control",
     .needs = {},
     .query_agnostic = true,
+    .parameters = {&kSinks, 1},
 };
-
-constexpr ParameterSpec kSinks = {
-    .name = "sinks", .default_value = 4, .least = 0, .most = 65536, .whole = true};
 
 }  // namespace
 
@@ -34,7 +35,7 @@ constinit const SinkRecentPolicy kSinkRecentPolicy;
 const PolicyInfo& SinkRecentPolicy::info() const { return kInfo; }
 
 Status SinkRecentPolicy::Validate(const PolicyParameters& parameters) const {
-  return CheckParameters(kInfo.name, {&kSinks, 1}, parameters);
+  return CheckParameters(kInfo, parameters);
 }
 
 void SinkRecentPolicy::Score(const ScoreInputs& inputs, const PolicyParameters& parameters,

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -26,7 +27,11 @@ class TestInputs {
     inputs.gqa = 3;
     inputs.head_dim = kHeadDim;
     inputs.num_tokens = num_tokens;
-    inputs.rope_base = 10000;
+    inputs.attention_scale = 0.25F;
+    for (int i = 0; i < kHeadDim / 2; ++i) {
+      frequencies_.push_back(std::pow(10000.0F, -2.0F * static_cast<float>(i) / kHeadDim));
+    }
+    inputs.rope.frequencies = frequencies_;
     inputs.seed = 5;
     const auto tokens = static_cast<std::size_t>(num_tokens);
     const auto heads = static_cast<std::size_t>(kv_heads);
@@ -44,7 +49,10 @@ class TestInputs {
       inputs.query_mean = Fill(&query_mean_, query_heads * kHeadDim, scale);
       inputs.query_covariance = Fill(&query_covariance_, query_heads * kHeadDim * kHeadDim, scale);
     }
-    if (needs.probabilities) inputs.probabilities = Fill(&probabilities_, heads * tokens, 1);
+    if (needs.probabilities) {
+      inputs.probabilities = Fill(&probabilities_, heads * tokens, 1);
+      inputs.observed_queries = std::min(num_tokens, 20);
+    }
     if (needs.hidden_states) {
       inputs.hidden_states = Fill(&hidden_states_, tokens * kHiddenDim, scale);
       inputs.hidden_dim = kHiddenDim;
@@ -66,6 +74,7 @@ class TestInputs {
 
   std::mt19937 random_{3};
   std::vector<std::int32_t> positions_;
+  std::vector<float> frequencies_;
   std::vector<float> keys_, value_norms_, query_mean_, query_covariance_, probabilities_,
       hidden_states_;
 };
