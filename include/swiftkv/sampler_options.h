@@ -32,10 +32,30 @@ inline constexpr int kMaxLogitBiases = 1024;
 inline constexpr int kMaxPenaltyTokens = 65536;
 inline constexpr std::size_t kMaxGrammarBytes = 1U << 20;
 
+inline constexpr std::size_t kMaxGrammarTriggers = 64;
+inline constexpr std::size_t kMaxTriggerBytes = 1024;  // of one word, pattern or reasoning marker
+
+// What makes a grammar begin to hold in the middle of a reply.
+struct GrammarTriggers {
+  // The grammar describes the reply from the first place where one of these words is complete, the
+  // word included.
+  std::vector<std::string> words = {};
+  // Likewise regular expressions (ECMAScript): from their first group, or from where they match.
+  std::vector<std::string> patterns = {};
+
+  // No word triggers inside reasoning, which stands between these texts.
+  std::string reasoning_start = {};  // empty: there is none
+  std::vector<std::string> reasoning_ends = {};
+  bool in_reasoning = false;  // the prompt has opened it
+};
+
 struct SamplerOptions {
   std::optional<std::uint64_t> seed;  // none draws one from the system; Sampler::seed() tells which
 
   std::string grammar;  // GBNF text with a rule `root`; empty allows everything
+  std::optional<GrammarTriggers> grammar_triggers = {};  // none: it holds from the first token
+  // The end of the prompt where the grammar describes it too; without triggers.
+  std::string grammar_prefix = {};
   std::vector<LogitBias> logit_bias;
   bool ignore_eos = false;  // never sample a token that ends the reply
 

@@ -15,6 +15,7 @@
 #include "llama.h"
 #include "model/llama_guard.h"
 #include "model/logit_preselection.h"
+#include "model/reply_grammar.h"
 #include "model/sampler_chain.h"
 
 namespace swiftkv {
@@ -67,16 +68,16 @@ struct Sampler::Impl {
   Result<TokenId> Draw();
   Result<TokenId> Sample(std::span<const float> logits);
   Status Accept(TokenId token);
-  bool GrammarAllows(TokenId token);
+  bool GrammarHolds() const { return grammar != nullptr && grammar->holds(); }
   void DropForbidden();
 
   const Vocabulary* vocabulary;
   SamplerOptions options;
   std::uint64_t seed;
   std::vector<LogitBias> biases;
-  LlamaSampler edits;  // null: none
-  LlamaSampler draw;   // null: greedy
-  LlamaSampler grammar;
+  LlamaSampler edits;                     // null: none
+  LlamaSampler draw;                      // null: greedy
+  std::unique_ptr<ReplyGrammar> grammar;  // null: none
   RecentTokens recent;
   LogitPreselection preselection;
   std::size_t kept;  // logits that survive the chain's top-k; 0: all may
@@ -127,7 +128,7 @@ void Sampler::Impl::GatherAllowed(std::span<const float> logits) {
     const bool all = kept == 0 || looked_at >= logits.size();
     Gather(logits, all ? 0 : looked_at);
     llama_token_data_array array{candidates.data(), candidates.size(), -1, sorted};
-    llama_sampler_apply(grammar.get(), &array);
+    llama_sampler_apply(grammar->sampler(), &array);
     DropForbidden();
     // Tokens that may be edited are there in any case; `kept` others make the rest irrelevant.
     if (all || candidates.size() >= kept + preselection.edited_count()) return;
@@ -141,13 +142,6 @@ void Sampler::Impl::DropForbidden() {
   std::erase_if(candidates, [](const llama_token_data& candidate) {
     return !(candidate.logit > -std::numeric_limits<float>::infinity());
   });
-}
-
-bool Sampler::Impl::GrammarAllows(TokenId token) {
-  llama_token_data single{token, 1.0F, 0.0F};
-  llama_token_data_array array{&single, 1, -1, false};
-  llama_sampler_apply(grammar.get(), &array);
-  return single.logit > -std::numeric_limits<float>::infinity();
 }
 
 Result<TokenId> Sampler::Impl::Draw() {
@@ -183,7 +177,8 @@ Sampler::~Sampler() = default;
 Result<std::unique_ptr<Sampler>> Sampler::Create(const Vocabulary& vocabulary,
                                                  const SamplerOptions& options) {
   SKV_RETURN_IF_ERROR(ValidateSamplerOptions(options, vocabulary.size()));
-  SKV_ASSIGN_OR_RETURN(LlamaSampler grammar, MakeGrammar(vocabulary, options.grammar));
+  SKV_ASSIGN_OR_RETURN(std::unique_ptr<ReplyGrammar> grammar,
+                       ReplyGrammar::Create(vocabulary, options));
   auto impl = std::make_unique<Impl>(vocabulary, options,
                                      options.seed.has_value() ? *options.seed : DrawSeed());
   impl->grammar = std::move(grammar);
@@ -200,10 +195,10 @@ void Sampler::AcceptPrompt(std::span<const TokenId> tokens) {
 
 Result<TokenId> Sampler::Impl::Sample(std::span<const float> logits) {
   // Mirostat learns from each draw, so it must not see one that is thrown away.
-  if (grammar == nullptr || options.mirostat == 0) {
+  if (!GrammarHolds() || options.mirostat == 0) {
     Gather(logits, kept);
     Result<TokenId> token = Draw();
-    if (!token.ok() || grammar == nullptr || GrammarAllows(*token)) return token;
+    if (!token.ok() || !GrammarHolds() || grammar->Allows(*token)) return token;
   }
   GatherAllowed(logits);
   return Draw();
@@ -212,11 +207,11 @@ Result<TokenId> Sampler::Impl::Sample(std::span<const float> logits) {
 Status Sampler::Impl::Accept(TokenId token) {
   if (grammar != nullptr) {
     // The library aborts or throws on a token that it would have refused.
-    if (!GrammarAllows(token)) {
+    if (GrammarHolds() && !grammar->Allows(token)) {
       return Status::InvalidArgument("the grammar does not allow this token here: " +
                                      std::to_string(token));
     }
-    llama_sampler_accept(grammar.get(), token);
+    grammar->Accept(token);
   }
   if (edits != nullptr) llama_sampler_accept(edits.get(), token);
   if (draw != nullptr) llama_sampler_accept(draw.get(), token);

@@ -5,6 +5,7 @@
 #include <exception>
 #include <limits>
 #include <map>
+#include <string_view>
 
 #include "base/status_macros.h"
 #include "llama.h"
@@ -41,6 +42,20 @@ void AddMirostat(const Vocabulary& vocabulary, const SamplerOptions& options, st
           ? llama_sampler_init_mirostat(vocabulary.size(), seed, options.mirostat_tau,
                                         options.mirostat_eta, kMirostatTokens)
           : llama_sampler_init_mirostat_v2(seed, options.mirostat_tau, options.mirostat_eta));
+}
+
+// Returns the words as regular expressions, and the patterns.
+std::vector<std::string> AllPatterns(const GrammarTriggers& triggers) {
+  std::vector<std::string> patterns;
+  for (const std::string& word : triggers.words) {
+    std::string& pattern = patterns.emplace_back();
+    for (const char c : word) {
+      if (std::string_view(R"(.^$|()*+?[]{}\)").find(c) != std::string_view::npos) pattern += '\\';
+      pattern += c;
+    }
+  }
+  patterns.insert(patterns.end(), triggers.patterns.begin(), triggers.patterns.end());
+  return patterns;
 }
 
 }  // namespace
@@ -115,13 +130,22 @@ LlamaSampler MakeDrawChain(const Vocabulary& vocabulary, const SamplerOptions& o
   return chain;
 }
 
-Result<LlamaSampler> MakeGrammar(const Vocabulary& vocabulary, const std::string& grammar) {
-  if (grammar.empty()) return LlamaSampler();
+Result<LlamaSampler> MakeGrammar(const Vocabulary& vocabulary, const std::string& grammar,
+                                 const std::optional<GrammarTriggers>& triggers) {
   SKV_RETURN_IF_ERROR(CheckGrammarSyntax(grammar, vocabulary));
   const LlamaGuard guard;
   std::string reason = "the grammar library refuses it";
   try {
-    LlamaSampler sampler(llama_sampler_init_grammar(vocabulary.handle(), grammar.c_str(), "root"));
+    LlamaSampler sampler;
+    if (triggers) {
+      const std::vector<std::string> patterns = AllPatterns(*triggers);
+      std::vector<const char*> texts;
+      for (const std::string& pattern : patterns) texts.push_back(pattern.c_str());
+      sampler.reset(llama_sampler_init_grammar_lazy_patterns(
+          vocabulary.handle(), grammar.c_str(), "root", texts.data(), texts.size(), nullptr, 0));
+    } else {
+      sampler.reset(llama_sampler_init_grammar(vocabulary.handle(), grammar.c_str(), "root"));
+    }
     if (sampler != nullptr) return sampler;
   } catch (const std::exception& error) {
     reason = error.what();

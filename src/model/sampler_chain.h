@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,9 @@ LlamaSampler MakeEditChain(const Vocabulary& vocabulary, const SamplerOptions& o
 LlamaSampler MakeDrawChain(const Vocabulary& vocabulary, const SamplerOptions& options,
                            std::uint32_t seed);
 
-// Returns the state of a grammar; null for an empty text. Errors: InvalidArgument with the reason.
-Result<LlamaSampler> MakeGrammar(const Vocabulary& vocabulary, const std::string& grammar);
+// Returns the state of a grammar, which with triggers awaits one of them. Errors: InvalidArgument
+// with the reason.
+Result<LlamaSampler> MakeGrammar(const Vocabulary& vocabulary, const std::string& grammar,
+                                 const std::optional<GrammarTriggers>& triggers);
 
 }  // namespace swiftkv

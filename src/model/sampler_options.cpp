@@ -5,7 +5,9 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status_macros.h"
 #include "base/utf8.h"
@@ -77,6 +79,31 @@ Status CheckTexts(const SamplerOptions& options) {
   return Status::Ok();
 }
 
+Status CheckTriggers(const GrammarTriggers& triggers) {
+  const std::size_t count = triggers.words.size() + triggers.patterns.size();
+  if (count == 0 || count > kMaxGrammarTriggers) {
+    return Status::InvalidArgument("grammar_triggers takes 1 to " +
+                                   std::to_string(kMaxGrammarTriggers) +
+                                   " words and patterns, not " + std::to_string(count));
+  }
+  std::vector<std::string> texts = triggers.words;
+  texts.insert(texts.end(), triggers.patterns.begin(), triggers.patterns.end());
+  texts.insert(texts.end(), triggers.reasoning_ends.begin(), triggers.reasoning_ends.end());
+  for (const std::string& text : texts) {
+    if (text.empty() || text.size() > kMaxTriggerBytes) {
+      return Status::InvalidArgument("grammar_triggers takes texts of 1 to " +
+                                     std::to_string(kMaxTriggerBytes) + " bytes, not one of " +
+                                     std::to_string(text.size()));
+    }
+  }
+  if (triggers.reasoning_start.size() > kMaxTriggerBytes) {
+    return Status::InvalidArgument("reasoning_start takes " + std::to_string(kMaxTriggerBytes) +
+                                   " bytes, not " +
+                                   std::to_string(triggers.reasoning_start.size()));
+  }
+  return Status::Ok();
+}
+
 }  // namespace
 
 Status ValidateSamplerOptions(const SamplerOptions& options, int vocabulary_size) {
@@ -112,6 +139,7 @@ Status ValidateSamplerOptions(const SamplerOptions& options, int vocabulary_size
   for (const LogitBias& bias : options.logit_bias) {
     SKV_RETURN_IF_ERROR(CheckBias(bias, vocabulary_size));
   }
+  if (options.grammar_triggers) SKV_RETURN_IF_ERROR(CheckTriggers(*options.grammar_triggers));
   return CheckTexts(options);
 }
 
