@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
 #include <random>
 #include <string_view>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "model/jinja_engine.h"
+#include "model/tool_fallback.h"
 
 namespace swiftkv {
 namespace {
@@ -34,6 +36,15 @@ std::string MakeSeal() {
   return seal + "\xEE\x80\x81";
 }
 
+std::vector<const std::string*> TextsOf(const ChatMessage& message) {
+  std::vector<const std::string*> texts = {&message.content, &message.reasoning, &message.name,
+                                           &message.tool_call_id};
+  for (const ChatToolCall& call : message.tool_calls) {
+    texts.insert(texts.end(), {&call.id, &call.name, &call.arguments});
+  }
+  return texts;
+}
+
 Status CheckMessages(const std::vector<ChatMessage>& messages) {
   if (messages.empty()) {
     return Status::InvalidArgument("a chat needs at least one message, not 0");
@@ -44,10 +55,11 @@ Status CheckMessages(const std::vector<ChatMessage>& messages) {
           "a role must be system, developer, user, assistant or tool, not '" +
           ToValidUtf8(message.role) + "'");
     }
-    if (!IsValidUtf8(message.content)) {
-      return Status::InvalidArgument("the content of a message must be UTF-8 text; that of role " +
-                                     message.role + " is well-formed for its first bytes only: " +
-                                     std::to_string(ValidUtf8Prefix(message.content)));
+    for (const std::string* text : TextsOf(message)) {
+      if (IsValidUtf8(*text)) continue;
+      return Status::InvalidArgument(
+          "the content of a message must be UTF-8 text; that of role " + message.role +
+          " is well-formed for its first bytes only: " + std::to_string(ValidUtf8Prefix(*text)));
     }
   }
   return Status::Ok();
@@ -96,12 +108,27 @@ std::vector<TextPart> WithoutSeals(const std::vector<TextPart>& sealed, const st
 
 struct ChatTemplate::Impl {
   const Vocabulary* vocabulary = nullptr;
+  std::string source;
   std::unique_ptr<JinjaEngine> engine;
   std::vector<TokenId> markers;
   bool knows_developer = false;
 
-  // Maps roles to those that the template knows.
-  Result<std::vector<TemplateMessage>> Adapt(const std::vector<ChatMessage>& messages) const;
+  // Formats are found out when they are first asked for: it takes some dozens of renderings.
+  struct LazyFormats {
+    std::once_flag made;
+    std::unique_ptr<ReplyFormats> formats;
+    Status status;
+  };
+  mutable LazyFormats own;
+  mutable LazyFormats fallback;
+  Result<const ReplyFormats*> FormatsOf(LazyFormats* lazy, const std::string& text) const;
+
+  // Maps roles and tools to what the template knows; `tools` is empty where they became text.
+  Result<std::vector<ChatMessage>> Adapt(const std::vector<ChatMessage>& messages,
+                                         std::span<const ChatTool>* tools) const;
+  // Returns what the template puts at the end of a prompt for the reply to begin with.
+  Result<std::string> ReplyStart(const std::vector<ChatMessage>& adapted,
+                                 const ReplyWishes& wishes) const;
   // Returns the control and marker tokens that the parts form.
   Result<std::vector<TokenId>> Structure(const std::vector<TextPart>& parts) const;
   Result<std::vector<TokenId>> Encode(const std::vector<TextPart>& parts, bool continues) const {
@@ -109,12 +136,19 @@ struct ChatTemplate::Impl {
   }
 };
 
-Result<std::vector<TemplateMessage>> ChatTemplate::Impl::Adapt(
-    const std::vector<ChatMessage>& messages) const {
-  std::vector<TemplateMessage> adapted;
-  for (const ChatMessage& message : messages) {
-    const bool is_system = message.role == "developer" && !knows_developer;
-    adapted.push_back({is_system ? "system" : message.role, message.content});
+Result<std::vector<ChatMessage>> ChatTemplate::Impl::Adapt(const std::vector<ChatMessage>& messages,
+                                                           std::span<const ChatTool>* tools) const {
+  std::vector<ChatMessage> adapted = messages;
+  const bool uses_tools =
+      !tools->empty() || std::any_of(messages.begin(), messages.end(), [](const ChatMessage& one) {
+        return !one.tool_calls.empty();
+      });
+  if (uses_tools && !engine->supports_tools()) {
+    adapted = WithToolsAsText(std::move(adapted), *tools);
+    *tools = {};
+  }
+  for (ChatMessage& message : adapted) {
+    if (message.role == "developer" && !knows_developer) message.role = "system";
   }
   if (adapted.front().role != "system" || engine->supports_system_role()) return adapted;
   if (adapted.size() < 2) {
@@ -126,6 +160,21 @@ Result<std::vector<TemplateMessage>> ChatTemplate::Impl::Adapt(
   adapted[1].content = adapted[0].content + "\n" + adapted[1].content;
   adapted.erase(adapted.begin());
   return adapted;
+}
+
+Result<std::string> ChatTemplate::Impl::ReplyStart(const std::vector<ChatMessage>& adapted,
+                                                   const ReplyWishes& wishes) const {
+  std::array<std::string, 2> texts;  // without it and with it
+  for (const bool starts : {false, true}) {
+    const TemplateInput input = {.add_generation_prompt = starts,
+                                 .enable_thinking = wishes.enable_thinking,
+                                 .tools = wishes.tools};
+    SKV_ASSIGN_OR_RETURN(const std::vector<TextPart> parts, engine->Run(adapted, input));
+    for (const TextPart& part : parts) texts[starts ? 1 : 0] += part.text;
+  }
+  const auto [end, begin] =
+      std::mismatch(texts[0].begin(), texts[0].end(), texts[1].begin(), texts[1].end());
+  return std::string(begin, texts[1].end());
 }
 
 Result<std::vector<TokenId>> ChatTemplate::Impl::Structure(
@@ -155,6 +204,7 @@ Result<std::unique_ptr<ChatTemplate>> ChatTemplate::FromSource(const Vocabulary&
                                                                const std::string& source) {
   auto impl = std::make_unique<Impl>();
   impl->vocabulary = &vocabulary;
+  impl->source = source;
   SKV_ASSIGN_OR_RETURN(impl->engine,
                        JinjaEngine::Parse(source, vocabulary.TokenToPiece(vocabulary.bos(), true),
                                           vocabulary.TokenToPiece(vocabulary.eos(), true)));
@@ -166,24 +216,65 @@ Result<std::unique_ptr<ChatTemplate>> ChatTemplate::FromSource(const Vocabulary&
 Result<std::vector<TextPart>> ChatTemplate::Render(const std::vector<ChatMessage>& messages,
                                                    const RenderOptions& options) const {
   SKV_RETURN_IF_ERROR(CheckMessages(messages));
-  SKV_ASSIGN_OR_RETURN(std::vector<TemplateMessage> adapted, impl_->Adapt(messages));
-  const TemplateFlags flags{options.add_generation_prompt, options.enable_thinking};
-  SKV_ASSIGN_OR_RETURN(std::vector<TextPart> parts, impl_->engine->Run(adapted, flags));
-
+  std::span<const ChatTool> tools = options.tools;
+  SKV_ASSIGN_OR_RETURN(std::vector<ChatMessage> adapted, impl_->Adapt(messages, &tools));
+  const auto points_in = [&](const std::string& text) {
+    return impl_->vocabulary->BreakingPoints(text, impl_->markers);
+  };
+  bool needs_seals = false;
+  TemplateInput input = {.add_generation_prompt = options.add_generation_prompt,
+                         .enable_thinking = options.enable_thinking,
+                         .tools = tools,
+                         .edit = [&](const std::string& text) {
+                           needs_seals = needs_seals || !points_in(text).empty();
+                           return text;
+                         }};
+  SKV_ASSIGN_OR_RETURN(std::vector<TextPart> parts, impl_->engine->Run(adapted, input));
+  if (!needs_seals) return parts;
   const std::string seal = MakeSeal();
-  bool has_seals = false;
-  for (TemplateMessage& message : adapted) {
-    const auto points = impl_->vocabulary->BreakingPoints(message.content, impl_->markers);
-    has_seals = has_seals || !points.empty();
-    if (!points.empty()) message.content = WithSeals(message.content, points, seal);
-  }
-  if (!has_seals) return parts;
-  SKV_ASSIGN_OR_RETURN(std::vector<TextPart> sealed, impl_->engine->Run(adapted, flags));
+  input.edit = [&](const std::string& text) { return WithSeals(text, points_in(text), seal); };
+  SKV_ASSIGN_OR_RETURN(std::vector<TextPart> sealed, impl_->engine->Run(adapted, input));
   sealed = WithoutSeals(sealed, seal);
   SKV_ASSIGN_OR_RETURN(const std::vector<TokenId> structure, impl_->Structure(parts));
   SKV_ASSIGN_OR_RETURN(const std::vector<TokenId> safe_structure, impl_->Structure(sealed));
   return structure == safe_structure ? std::move(parts) : std::move(sealed);
 }
+
+Result<const ReplyFormats*> ChatTemplate::Impl::FormatsOf(LazyFormats* lazy,
+                                                          const std::string& text) const {
+  std::call_once(lazy->made, [&] {
+    auto formats = ReplyFormats::FromSource(*vocabulary, text);
+    if (formats.ok()) {
+      lazy->formats = std::move(formats).value();
+    } else {
+      lazy->status = formats.status();
+    }
+  });
+  SKV_RETURN_IF_ERROR(lazy->status);
+  return lazy->formats.get();
+}
+
+Result<std::shared_ptr<const ReplyFormat>> ChatTemplate::Format(
+    const std::vector<ChatMessage>& messages, const ReplyWishes& wishes) const {
+  const bool may_call = !wishes.tools.empty() && wishes.choice != ToolChoice::kNone;
+  if (may_call && !impl_->engine->supports_tools()) {
+    // How a call is written does not depend on what was said before.
+    SKV_ASSIGN_OR_RETURN(const ReplyFormats* formats,
+                         impl_->FormatsOf(&impl_->fallback, ToolFallbackTemplate()));
+    return formats->Make({{"user", "Hello"}}, /*reply_start=*/"", wishes);
+  }
+  const Result<const ReplyFormats*> formats = impl_->FormatsOf(&impl_->own, impl_->source);
+  const bool marks_reasoning =
+      formats.ok() && wishes.split_reasoning && (*formats)->marks_reasoning();
+  if (!may_call && !marks_reasoning) return std::shared_ptr<const ReplyFormat>();
+  SKV_RETURN_IF_ERROR(formats.status());
+  std::span<const ChatTool> tools = wishes.tools;
+  SKV_ASSIGN_OR_RETURN(const std::vector<ChatMessage> adapted, impl_->Adapt(messages, &tools));
+  SKV_ASSIGN_OR_RETURN(const std::string start, impl_->ReplyStart(adapted, wishes));
+  return (*formats)->Make(adapted, start, wishes);
+}
+
+bool ChatTemplate::knows_tools() const { return impl_->engine->supports_tools(); }
 
 Result<std::vector<TokenId>> ChatTemplate::Tokens(const std::vector<ChatMessage>& messages,
                                                   const RenderOptions& options) const {

@@ -12,21 +12,17 @@
 #include <string_view>
 #include <vector>
 
+#include "model/chat_message.h"
+#include "model/reply_format.h"
 #include "model/vocabulary.h"
 #include "swiftkv/status.h"
 
 namespace swiftkv {
 
-struct ChatMessage {
-  std::string role;  // system, developer, user, assistant or tool
-  std::string content;
-
-  friend bool operator==(const ChatMessage&, const ChatMessage&) = default;
-};
-
 struct RenderOptions {
   bool add_generation_prompt = true;  // end with what starts the assistant's reply
   bool enable_thinking = true;        // as far as the template knows it
+  std::vector<ChatTool> tools = {};   // that the template tells the model of
 };
 
 class ChatTemplate {
@@ -42,15 +38,25 @@ class ChatTemplate {
   ChatTemplate& operator=(const ChatTemplate&) = delete;
 
   // Returns the prompt, neighbours differing in trust. A template without a system role gets a
-  // leading system message merged into the message after it. Errors: InvalidArgument for no
-  // messages, an unknown role, content that is not UTF-8, or what the template itself refuses, with
-  // its own words.
+  // leading system message merged into the message after it, one without tools gets them as text.
+  // Errors: InvalidArgument for no messages, an unknown role, content that is not UTF-8, arguments
+  // that are no JSON object, or what the template itself refuses, with its own words.
   Result<std::vector<TextPart>> Render(const std::vector<ChatMessage>& messages,
                                        const RenderOptions& options) const;
 
   // Renders and encodes, BOS once where the model wants it.
   Result<std::vector<TokenId>> Tokens(const std::vector<ChatMessage>& messages,
                                       const RenderOptions& options) const;
+
+  // Returns how the reply to `messages` is written and read; null where it is content and nothing
+  // else, as far as `wishes` goes. A template that knows nothing of tools is given them as text,
+  // and its replies are read likewise. Errors: InvalidArgument for a schema that cannot become a
+  // grammar, or a template whose format of calls cannot be found out.
+  Result<std::shared_ptr<const ReplyFormat>> Format(const std::vector<ChatMessage>& messages,
+                                                    const ReplyWishes& wishes) const;
+
+  // Says whether the template itself tells of tools and shows calls.
+  bool knows_tools() const;
 
   // Encodes rendered parts; `continues` where they follow other tokens.
   Result<std::vector<TokenId>> Encode(const std::vector<TextPart>& parts, bool continues) const;

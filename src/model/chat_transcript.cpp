@@ -53,7 +53,7 @@ std::vector<TextPart> Behind(std::size_t bytes, const std::vector<TextPart>& par
 
 ChatTranscript::ChatTranscript(const ChatTemplate& chat_template, std::string system,
                                RenderOptions options)
-    : template_(&chat_template), options_(options) {
+    : template_(&chat_template), options_(std::move(options)) {
   options_.add_generation_prompt = true;
   if (!system.empty()) messages_.push_back({"system", std::move(system)});
 }

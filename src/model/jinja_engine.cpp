@@ -11,6 +11,7 @@
 #include "jinja/lexer.h"
 #include "jinja/parser.h"
 #include "jinja/runtime.h"
+#include "json.h"
 
 namespace swiftkv {
 namespace {
@@ -55,23 +56,112 @@ jinja::value TrustedString(const std::string& text) {
   return jinja::mk_val<jinja::value_string>(text);
 }
 
-jinja::value UntrustedString(const std::string& text) {
-  auto value = jinja::mk_val<jinja::value_string>(text);
-  value->mark_input();
-  return value;
-}
+// Makes the values that a template sees of one chat.
+class ValueMaker {
+ public:
+  ValueMaker(const TemplateInput& input, const jinja::caps& caps) : input_(input), caps_(caps) {}
 
-// Some templates take a content only as a list of typed parts.
-jinja::value Content(const std::string& text, const jinja::caps& caps) {
-  jinja::value string = UntrustedString(text);
-  if (caps.supports_string_content || !caps.supports_typed_content) return string;
-  auto part = jinja::mk_val<jinja::value_object>();
-  part->insert("type", TrustedString("text"));
-  part->insert("text", string);
-  auto parts = jinja::mk_val<jinja::value_array>();
-  parts->push_back(jinja::value(part));
-  return parts;
-}
+  jinja::value Messages(const std::vector<ChatMessage>& messages) const {
+    auto list = jinja::mk_val<jinja::value_array>();
+    for (const ChatMessage& message : messages) list->push_back(Message(message));
+    return list;
+  }
+
+  jinja::value Tools() const {
+    auto list = jinja::mk_val<jinja::value_array>();
+    for (const ChatTool& tool : input_.tools) {
+      auto function = jinja::mk_val<jinja::value_object>();
+      function->insert("name", Untrusted(tool.name));
+      function->insert("description", Untrusted(tool.description));
+      function->insert("parameters", FromJson(common_json::parse(tool.parameters)));
+      list->push_back(Function(function));
+    }
+    return list;
+  }
+
+ private:
+  std::string Edited(const std::string& text) const {
+    return input_.edit ? input_.edit(text) : text;
+  }
+
+  jinja::value Untrusted(const std::string& text) const {
+    auto value = jinja::mk_val<jinja::value_string>(Edited(text));
+    value->mark_input();
+    return value;
+  }
+
+  // Some templates take a content only as a list of typed parts.
+  jinja::value Content(const std::string& text) const {
+    jinja::value string = Untrusted(text);
+    if (caps_.supports_string_content || !caps_.supports_typed_content) return string;
+    auto part = jinja::mk_val<jinja::value_object>();
+    part->insert("type", TrustedString("text"));
+    part->insert("text", string);
+    auto parts = jinja::mk_val<jinja::value_array>();
+    parts->push_back(jinja::value(part));
+    return parts;
+  }
+
+  // The depth of what is given was bounded where it was parsed.
+  jinja::value FromJson(const common_json& json) const {
+    if (json.is_string()) return Untrusted(json.get<std::string>());
+    if (json.is_boolean()) return jinja::mk_val<jinja::value_bool>(json.get<bool>());
+    if (json.is_number_integer()) return jinja::mk_val<jinja::value_int>(json.get<std::int64_t>());
+    if (json.is_number_float()) return jinja::mk_val<jinja::value_float>(json.get<double>());
+    if (json.is_array()) {
+      auto list = jinja::mk_val<jinja::value_array>();
+      for (const common_json& item : json) list->push_back(FromJson(item));
+      return list;
+    }
+    if (!json.is_object()) return jinja::mk_val<jinja::value_none>();
+    auto object = jinja::mk_val<jinja::value_object>();
+    for (auto item = json.begin(); item != json.end(); ++item) {
+      object->insert(Edited(item.key()), FromJson(item.value()));
+    }
+    return object;
+  }
+
+  static jinja::value Function(const jinja::value_object& function) {
+    auto entry = jinja::mk_val<jinja::value_object>();
+    entry->insert("type", TrustedString("function"));
+    entry->insert("function", function);
+    return entry;
+  }
+
+  jinja::value Call(const ChatToolCall& call) const {
+    auto function = jinja::mk_val<jinja::value_object>();
+    function->insert("name", Untrusted(call.name));
+    function->insert("arguments", caps_.supports_object_arguments
+                                      ? FromJson(common_json::parse(call.arguments))
+                                      : Untrusted(call.arguments));
+    jinja::value entry = Function(function);
+    if (!call.id.empty()) {
+      dynamic_cast<jinja::value_object_t&>(*entry).insert("id", Untrusted(call.id));
+    }
+    return entry;
+  }
+
+  jinja::value Message(const ChatMessage& message) const {
+    auto row = jinja::mk_val<jinja::value_object>();
+    row->insert("role", TrustedString(message.role));
+    row->insert("content", Content(message.content));
+    if (!message.reasoning.empty()) {
+      row->insert("reasoning_content", Untrusted(message.reasoning));
+    }
+    if (!message.name.empty()) row->insert("name", Untrusted(message.name));
+    if (!message.tool_call_id.empty()) {
+      row->insert("tool_call_id", Untrusted(message.tool_call_id));
+    }
+    if (message.tool_calls.empty()) return row;
+    auto calls = jinja::mk_val<jinja::value_array>();
+    for (const ChatToolCall& call : message.tool_calls) calls->push_back(Call(call));
+    row->insert("tool_calls", calls);
+    return row;
+  }
+
+  const TemplateInput& input_;
+  const jinja::caps& caps_;
+};
 
 }  // namespace
 
@@ -114,23 +204,22 @@ Result<std::unique_ptr<JinjaEngine>> JinjaEngine::Parse(const std::string& sourc
 
 bool JinjaEngine::supports_system_role() const { return impl_->caps.supports_system_role; }
 
-Result<std::vector<TextPart>> JinjaEngine::Run(const std::vector<TemplateMessage>& messages,
-                                               const TemplateFlags& flags) const {
+bool JinjaEngine::supports_tools() const {
+  return impl_->caps.supports_tools && impl_->caps.supports_tool_calls;
+}
+
+Result<std::vector<TextPart>> JinjaEngine::Run(const std::vector<ChatMessage>& messages,
+                                               const TemplateInput& input) const {
   try {
-    auto list = jinja::mk_val<jinja::value_array>();
-    for (const TemplateMessage& message : messages) {
-      auto row = jinja::mk_val<jinja::value_object>();
-      row->insert("role", TrustedString(message.role));
-      row->insert("content", Content(message.content, impl_->caps));
-      list->push_back(jinja::value(row));
-    }
+    const ValueMaker maker(input, impl_->caps);
     jinja::context context(impl_->source);
-    context.set_val("messages", list);
+    context.set_val("messages", maker.Messages(messages));
+    if (!input.tools.empty()) context.set_val("tools", maker.Tools());
     context.set_val("bos_token", TrustedString(impl_->bos));
     context.set_val("eos_token", TrustedString(impl_->eos));
-    context.set_val("enable_thinking", jinja::mk_val<jinja::value_bool>(flags.enable_thinking));
+    context.set_val("enable_thinking", jinja::mk_val<jinja::value_bool>(input.enable_thinking));
     context.set_val("add_generation_prompt",
-                    jinja::mk_val<jinja::value_bool>(flags.add_generation_prompt));
+                    jinja::mk_val<jinja::value_bool>(input.add_generation_prompt));
     jinja::runtime runtime(context);
     const jinja::value_string text =
         jinja::runtime::gather_string_parts(runtime.execute(impl_->program));
