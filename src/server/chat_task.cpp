@@ -4,11 +4,13 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <map>
+#include <memory>
 #include <utility>
 
 #include "model/json_grammar.h"
 #include "server/sampling_fields.h"
+#include "server/tool_fields.h"
 
 namespace swiftkv {
 namespace {
@@ -17,15 +19,7 @@ constexpr std::size_t kMostMessages = 4096;
 constexpr int kMostTopLogprobs = 20;
 constexpr int kMostTokens = 1 << 30;
 
-void RefuseTools(FieldReader* fields) {
-  const Json* tools = fields->Find("tools");
-  if (tools != nullptr && !tools->empty()) {
-    fields->Fail("tools", "are not served here; leave them out, not: " + Shown(*tools));
-  }
-  const Json* choice = fields->Find("tool_choice");
-  if (choice != nullptr && *choice != "none" && *choice != "auto") {
-    fields->Fail("tool_choice", "may be none, tools are not served here, not: " + Shown(*choice));
-  }
+void RefuseModalities(FieldReader* fields) {
   const Json* modalities = fields->Find("modalities");
   if (modalities != nullptr && *modalities != Json::array({"text"})) {
     fields->Fail("modalities", "may be [\"text\"] only, not: " + Shown(*modalities));
@@ -47,7 +41,26 @@ void ReadParts(const Json& parts, FieldReader* fields, std::string* text) {
   }
 }
 
-void ReadMessage(const Json& value, FieldReader* fields, ChatMessage* message) {
+// Reads what only some roles have: reasoning and calls, and what a tool answers.
+void ReadRoleFields(const Json& value, const std::string& place, FieldReader* fields,
+                    ChatMessage* message) {
+  FieldReader own(&value);
+  if (message->role == "assistant") {
+    own.String("reasoning_content", &message->reasoning);
+    message->tool_calls = ReadToolCalls(value, place, fields);
+  } else if (message->role == "tool") {
+    own.String("tool_call_id", &message->tool_call_id);
+    own.String("name", &message->name);
+  }
+  const Json old_call = value.value("function_call", Json());
+  if (!old_call.is_null()) {
+    own.Fail("function_call", "is not served here; use tool_calls, not: " + Shown(old_call));
+  }
+  if (!own.ok()) fields->Fail("messages", "are refused: " + own.error().message);
+}
+
+void ReadMessage(const Json& value, const std::string& place, FieldReader* fields,
+                 ChatMessage* message) {
   if (!value.is_object()) {
     return fields->Fail("messages", "must hold objects, not: " + Shown(value));
   }
@@ -56,14 +69,8 @@ void ReadMessage(const Json& value, FieldReader* fields, ChatMessage* message) {
     return fields->Fail("messages", "must have a string as role, not: " + Shown(role));
   }
   message->role = role.get<std::string>();
-  for (const char* name : {"tool_calls", "function_call"}) {
-    const Json calls = value.value(name, Json());
-    if (!calls.is_null() && !calls.empty()) {
-      return fields->Fail(
-          "messages",
-          fmt::format("may not have {}: tools are not served here, not: {}", name, Shown(calls)));
-    }
-  }
+  ReadRoleFields(value, place, fields, message);
+  if (!fields->ok()) return;
   const Json content = value.value("content", Json());
   if (content.is_string()) {
     message->content = content.get<std::string>();
@@ -72,6 +79,17 @@ void ReadMessage(const Json& value, FieldReader* fields, ChatMessage* message) {
   } else if (!content.is_null() || message->role != "assistant") {
     fields->Fail("messages",
                  "must have a string or a list of parts as content, not: " + Shown(content));
+  }
+}
+
+// Gives results of tools the names of the calls that they answer: some templates show them.
+void NameResults(std::vector<ChatMessage>* messages) {
+  std::map<std::string, std::string> names;
+  for (ChatMessage& message : *messages) {
+    for (const ChatToolCall& call : message.tool_calls) names[call.id] = call.name;
+    const auto found = names.find(message.tool_call_id);
+    const bool is_nameless = message.role == "tool" && message.name.empty();
+    if (is_nameless && found != names.end()) message.name = found->second;
   }
 }
 
@@ -85,12 +103,12 @@ std::vector<ChatMessage> ReadMessages(FieldReader* fields) {
   if (!fields->ok()) return {};
   std::vector<ChatMessage> messages(field->size());
   for (std::size_t i = 0; i < messages.size() && fields->ok(); ++i) {
-    ReadMessage((*field)[i], fields, &messages[i]);
+    ReadMessage((*field)[i], fmt::format("messages[{}]", i), fields, &messages[i]);
   }
+  NameResults(&messages);
   return messages;
 }
 
-// The schema that the reply must follow as JSON text; empty where it is free.
 std::string SchemaOf(const Json& format, FieldReader* fields) {
   const Json type = format.is_object() ? format.value("type", Json()) : Json();
   if (type == "text") return {};
@@ -108,16 +126,30 @@ std::string SchemaOf(const Json& format, FieldReader* fields) {
   return {};
 }
 
-void ReadResponseFormat(FieldReader* fields, SamplerOptions* sampling) {
+// The schema that the reply must follow as JSON text; empty where it is free.
+std::string ReadResponseFormat(FieldReader* fields) {
   const Json* format = fields->Find("response_format");
-  if (format == nullptr) return;
-  const std::string schema = SchemaOf(*format, fields);
-  if (!fields->ok() || schema.empty()) return;
+  return format == nullptr ? std::string() : SchemaOf(*format, fields);
+}
+
+// Makes the reply follow `schema`, where the format of replies does not see to it.
+void FollowSchema(const std::string& schema, FieldReader* fields, SamplerOptions* sampling) {
   Result<std::string> grammar = GrammarFromJsonSchema(schema);
   if (!grammar.ok()) {
     return fields->Fail("response_format", "is refused: " + grammar.status().message());
   }
   sampling->grammar = std::move(grammar).value();
+}
+
+// Whether reasoning is told apart from content, as far as the template marks it.
+bool SplitsReasoning(FieldReader* fields) {
+  std::string format = "auto";
+  fields->String("reasoning_format", &format);
+  if (format != "auto" && format != "none" && format != "deepseek") {
+    fields->Fail("reasoning_format",
+                 "must be auto, deepseek (the same) or none, not: " + Shown(Json(format)));
+  }
+  return format != "none";
 }
 
 void ReadLogprobs(FieldReader* fields, ReplyOptions* reply) {
@@ -145,6 +177,58 @@ bool WantsThinking(FieldReader* fields) {
   return thinking;
 }
 
+// What a chat asks for beside sampling and the cache.
+struct ChatFields {
+  std::vector<ChatMessage> messages;
+  ToolFields tools;
+  RenderOptions render;
+  std::string schema;
+  bool split_reasoning = true;
+};
+
+ChatFields ReadChatFields(FieldReader* fields) {
+  ChatFields chat;
+  chat.tools = ReadTools(fields);
+  chat.render.enable_thinking = WantsThinking(fields);
+  chat.render.tools = chat.tools.told;
+  chat.split_reasoning = SplitsReasoning(fields);
+  chat.messages = ReadMessages(fields);
+  chat.schema = ReadResponseFormat(fields);
+  if (!chat.schema.empty() && chat.tools.choice != ToolChoice::kNone) {
+    fields->Fail("response_format",
+                 "cannot be served beside tools that may be called; make tool_choice none, or "
+                 "leave out: " +
+                     Shown(Json("response_format")));
+  }
+  return chat;
+}
+
+// Renders the prompt, and makes the reply keep to its format.
+std::optional<ApiError> FillRequest(const ServedModel& model, const ChatFields& chat,
+                                    EngineRequest* request, ReplyOptions* reply) {
+  const ChatTemplate& chat_template = *model.chat_template;
+  Result<std::vector<TokenId>> tokens = chat_template.Tokens(chat.messages, chat.render);
+  if (!tokens.ok()) return ErrorOf(tokens.status(), "messages");
+  request->prompt = std::move(tokens).value();
+  const ReplyWishes wishes = {.tools = chat.tools.callable,
+                              .choice = chat.tools.choice,
+                              .parallel_calls = chat.tools.parallel_calls,
+                              .split_reasoning = chat.split_reasoning,
+                              .enable_thinking = chat.render.enable_thinking,
+                              .json_schema = chat.schema};
+  Result<std::shared_ptr<const ReplyFormat>> format = chat_template.Format(chat.messages, wishes);
+  if (!format.ok()) {
+    std::optional<ApiError> wrong = FindWrongSchema(*model.vocabulary, chat.tools.told);
+    if (wrong) return wrong;
+    return ErrorOf(format.status(), chat.tools.told.empty() ? "messages" : "tools");
+  }
+  reply->format = std::move(format).value();
+  if (reply->format == nullptr) return std::nullopt;
+  reply->format->Apply(&request->sampling);
+  for (const std::string& stop : reply->format->stops()) reply->stops.push_back(stop);
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<ApiError> ReadChatTask(const ServedModel& model, const Json& body,
@@ -152,7 +236,7 @@ std::optional<ApiError> ReadChatTask(const ServedModel& model, const Json& body,
   FieldReader fields(&body);
   CheckModel(model, &fields);
   RefuseUnserved(&fields);
-  RefuseTools(&fields);
+  RefuseModalities(&fields);
   if (fields.ok() && model.chat_template == nullptr) {
     fields.Fail(ApiError{.message = "the model has no chat template; use /v1/completions",
                          .param = "messages"});
@@ -165,16 +249,18 @@ std::optional<ApiError> ReadChatTask(const ServedModel& model, const Json& body,
   fields.Integer("max_completion_tokens", 1, kMostTokens, &request.max_tokens);
   ReadLogprobs(&fields, &task->reply);
   request.logprobs = task->reply.top_logprobs;
-  const RenderOptions render = {.enable_thinking = WantsThinking(&fields)};
-  const std::vector<ChatMessage> messages = ReadMessages(&fields);
+  const ChatFields chat = ReadChatFields(&fields);
   std::size_t bytes = 0;
-  for (const ChatMessage& message : messages) bytes += message.content.size();
+  for (const ChatMessage& message : chat.messages) {
+    bytes += message.content.size() + message.reasoning.size();
+  }
   CheckTextBytes(model, "messages", bytes, &fields);
-  ReadResponseFormat(&fields, &request.sampling);
+  // Checked first for any template, so that its error names the field.
+  if (fields.ok() && !chat.schema.empty()) FollowSchema(chat.schema, &fields, &request.sampling);
   if (!fields.ok()) return fields.error();
-  Result<std::vector<TokenId>> tokens = model.chat_template->Tokens(messages, render);
-  if (!tokens.ok()) return ErrorOf(tokens.status(), "messages");
-  request.prompt = std::move(tokens).value();
+  if (std::optional<ApiError> wrong = FillRequest(model, chat, &request, &task->reply)) {
+    return wrong;
+  }
   task->reply.kind = ReplyKind::kChat;
   task->requests.push_back(std::move(request));
   task->echoes.emplace_back();

@@ -23,6 +23,9 @@ ChoiceText::ChoiceText(int index, const ReplyOptions& options, std::string echo)
   news_.index = index;
   news_.first = true;
   news_.text = std::move(echo);
+  if (options.format == nullptr) return;
+  shown_tokens_ = options.format->shown_tokens();
+  reader_.emplace(options.format);
 }
 
 bool ChoiceText::IsStopToken(std::int32_t token) const {
@@ -43,22 +46,37 @@ void ChoiceText::TakePrompt(const std::vector<PromptToken>& tokens) {
   }
 }
 
+std::string ChoiceText::ShownText(const TokenEvent& event) const {
+  for (const ShownToken& shown : shown_tokens_) {
+    if (shown.token == event.token) return event.text + shown.text;
+  }
+  return event.text;
+}
+
+void ChoiceText::Tell(const std::string& text) {
+  if (reader_) {
+    reader_->Add(text);
+  } else {
+    news_.text += text;
+  }
+}
+
 void ChoiceText::Take(const TokenEvent& event) {
   if (ended_) return;
   begun_ = true;
   if (event.token >= 0) ++tokens_;
   if (event.token >= 0 && IsStopToken(event.token)) {
-    news_.text += matcher_.Finish();
+    Tell(matcher_.Finish());
     return End("stop");
   }
   if (wants_logprobs_ && event.logprob) {
     news_.tokens.push_back({.drawn = *event.logprob, .top = event.top, .text_offset = characters_});
   }
   characters_ += CharactersOf(event.text);
-  news_.text += matcher_.Feed(event.text);
+  Tell(matcher_.Feed(ShownText(event)));
   if (matcher_.stopped()) return End("stop");
   if (!event.finish) return;
-  news_.text += matcher_.Finish();
+  Tell(matcher_.Finish());
   End(*event.finish == FinishReason::kLength ? "length" : "stop");
 }
 
@@ -67,12 +85,26 @@ void ChoiceText::End(const char* reason) {
   ended_ = true;
 }
 
-bool ChoiceText::has_news() const {
+void ChoiceText::Sort() {
+  if (!reader_ || sorted_end_) return;
+  sorted_end_ = ended_;
+  const bool is_whole = ended_ && news_.finish_reason != "length";
+  ReplyNews sorted = reader_->Read(is_whole);
+  news_.text += sorted.content;
+  news_.reasoning += sorted.reasoning;
+  for (ToolCallNews& call : sorted.calls) news_.calls.push_back(std::move(call));
+  if (is_whole && reader_->has_calls()) news_.finish_reason = "tool_calls";
+}
+
+bool ChoiceText::has_news() {
   if (!begun_) return false;
-  return !news_.text.empty() || !news_.tokens.empty() || !news_.finish_reason.empty();
+  Sort();
+  return !news_.text.empty() || !news_.reasoning.empty() || !news_.calls.empty() ||
+         !news_.tokens.empty() || !news_.finish_reason.empty();
 }
 
 ChoiceNews ChoiceText::TakeNews() {
+  Sort();
   ChoiceNews next;
   next.index = news_.index;
   return std::exchange(news_, std::move(next));

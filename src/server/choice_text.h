@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "server/reply_json.h"
+#include "server/reply_reader.h"
 #include "server/stop_matcher.h"
 
 namespace swiftkv {
@@ -24,7 +26,7 @@ class ChoiceText {
 
   // Returns what has come since the last call.
   ChoiceNews TakeNews();
-  bool has_news() const;
+  bool has_news();
 
   bool ended() const { return ended_; }
   std::int64_t tokens() const {
@@ -33,16 +35,23 @@ class ChoiceText {
 
  private:
   void End(const char* reason);
+  void Tell(const std::string& text);
+  // Sorts what has come into reasoning, content and calls.
+  void Sort();
+  std::string ShownText(const TokenEvent& event) const;
   bool IsStopToken(std::int32_t token) const;
 
   std::vector<std::int32_t> stop_tokens_;
   bool wants_logprobs_;
   StopMatcher matcher_;
+  std::vector<ShownToken> shown_tokens_;
+  std::optional<ReplyReader> reader_;  // where a reply is more than content
   ChoiceNews news_;
   bool begun_ = false;          // something has come
   std::size_t characters_ = 0;  // that the tokens so far stand for
   std::int64_t tokens_ = 0;
   bool ended_ = false;
+  bool sorted_end_ = false;  // the whole reply was sorted
 };
 
 }  // namespace swiftkv

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "model/reply_format.h"
 #include "swiftkv/request.h"
 
 namespace swiftkv {
@@ -20,6 +22,8 @@ struct ReplyOptions {
   int top_logprobs = -1;                  // alternatives told of each token; -1: no logprobs
   std::vector<std::string> stops;         // the reply ends before the first of these
   std::vector<std::int32_t> stop_tokens;  // and before these tokens
+  // How reasoning and calls are read from a chat's reply; null: it is content only.
+  std::shared_ptr<const ReplyFormat> format = {};
 };
 
 struct GenerationTask {

@@ -56,6 +56,37 @@ std::string TokenName(const std::string& piece) {
   return name;
 }
 
+// A message; `news` tells all of it.
+Json MessageJson(const ChoiceNews& news) {
+  Json message = {{"role", "assistant"}, {"content", news.text}};
+  if (!news.reasoning.empty()) message["reasoning_content"] = news.reasoning;
+  if (news.calls.empty()) return message;
+  if (news.text.empty()) message["content"] = nullptr;
+  message["tool_calls"] = Json::array();
+  for (const ToolCallNews& call : news.calls) {
+    message["tool_calls"].push_back(
+        {{"id", call.id},
+         {"type", "function"},
+         {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+  }
+  return message;
+}
+
+// The deltas of a call: who is called first, then pieces of the arguments.
+std::vector<Json> CallDeltas(const ToolCallNews& call) {
+  std::vector<Json> deltas;
+  if (!call.name.empty()) {
+    deltas.push_back({{"index", call.index},
+                      {"id", call.id},
+                      {"type", "function"},
+                      {"function", {{"name", call.name}, {"arguments", ""}}}});
+  }
+  if (!call.arguments.empty()) {
+    deltas.push_back({{"index", call.index}, {"function", {{"arguments", call.arguments}}}});
+  }
+  return deltas;
+}
+
 }  // namespace
 
 ReplyJson::ReplyJson(ReplyKind kind, const Vocabulary* vocabulary, std::string model)
@@ -124,10 +155,18 @@ Json ReplyJson::Choice(const ChoiceNews& news, bool streamed) const {
   } else if (streamed) {
     choice["delta"] = news.text.empty() ? Json::object() : Json{{"content", news.text}};
   } else {
-    choice["message"] = {{"role", "assistant"}, {"content", news.text}};
+    choice["message"] = MessageJson(news);
   }
   choice["logprobs"] = Logprobs(news.tokens);
   choice["finish_reason"] = news.finish_reason.empty() ? Json() : Json(news.finish_reason);
+  return choice;
+}
+
+Json ReplyJson::Delta(int index, Json delta) const {
+  ChoiceNews none;
+  none.index = index;
+  Json choice = Choice(none, /*streamed=*/true);
+  choice["delta"] = std::move(delta);
   return choice;
 }
 
@@ -141,17 +180,21 @@ std::vector<Json> ReplyJson::Events(const ChoiceNews& news, bool with_usage) con
     events.push_back(event);
   };
   if (chat && news.first) {
-    ChoiceNews role;
-    role.index = news.index;
-    Json choice = Choice(role, /*streamed=*/true);
-    choice["delta"] = {{"role", "assistant"}, {"content", ""}};
-    add(std::move(choice));
+    add(Delta(news.index, {{"role", "assistant"}, {"content", ""}}));
+  }
+  if (!news.reasoning.empty()) {
+    add(Delta(news.index, {{"reasoning_content", news.reasoning}}));
   }
   // Chat clients look for the finish reason beside an empty delta.
   ChoiceNews text = news;
   if (chat) text.finish_reason.clear();
   if (!text.text.empty() || !text.tokens.empty() || !text.finish_reason.empty()) {
     add(Choice(text, /*streamed=*/true));
+  }
+  for (const ToolCallNews& call : news.calls) {
+    for (Json& delta : CallDeltas(call)) {
+      add(Delta(news.index, {{"tool_calls", Json::array({std::move(delta)})}}));
+    }
   }
   if (chat && !news.finish_reason.empty()) {
     ChoiceNews end;

@@ -9,6 +9,7 @@
 #include "model/vocabulary.h"
 #include "server/api_error.h"
 #include "server/generation_task.h"
+#include "server/reply_reader.h"
 #include "swiftkv/request.h"
 
 namespace swiftkv {
@@ -26,8 +27,10 @@ struct ChoiceNews {
   int index = 0;
   bool first = false;  // nothing was told before
   std::string text;
-  std::vector<ToldToken> tokens;  // where log-probabilities are wanted
-  std::string finish_reason;      // empty: goes on
+  std::string reasoning;            // of a chat, before the text
+  std::vector<ToolCallNews> calls;  // of a chat, behind the text
+  std::vector<ToldToken> tokens;    // where log-probabilities are wanted
+  std::string finish_reason;        // empty: goes on
 };
 
 // What all prompts of a request took together.
@@ -54,6 +57,7 @@ class ReplyJson {
  private:
   Json Envelope(const char* object) const;
   Json Choice(const ChoiceNews& news, bool streamed) const;
+  Json Delta(int index, Json delta) const;
   Json Logprobs(const std::vector<ToldToken>& tokens) const;
   Json CompletionLogprobs(const std::vector<ToldToken>& tokens) const;
   Json ChatLogprob(const TokenLogprob& told) const;

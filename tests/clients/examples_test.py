@@ -40,3 +40,7 @@ class ExamplesTest(ServedTest):
 
     def test_json_schema(self):
         self.assertRegex(self.run_example("json_schema.py"), r"feeling: (good|mixed|bad), stars: ")
+
+    def test_tools(self):
+        called = self.run_example("tools.py").splitlines()[0]
+        self.assertRegex(called, r'^\[weekday\(\{"date":\s*"20\d\d-\d\d-\d\d"\s*\}\) gives \w+day\]$')

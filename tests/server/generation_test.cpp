@@ -296,7 +296,7 @@ TEST(ChatTest, RefusesWhatItDoesNotServePlainly) {
       {"messages", R"({"messages": [{"role": "", "content": "hi"}]})"},
       {"messages", R"({"messages": [{"role": "wizard", "content": "hi"}]})"},
       {"messages", R"({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})"},
-      {"tools", "{" + message + R"(, "tools": [{"type": "function"}]})"},
+      {"tools", "{" + message + R"(, "tools": {"type": "function"}})"},
       {"tool_choice", "{" + message + R"(, "tool_choice": "required"})"},
       {"modalities", "{" + message + R"(, "modalities": ["audio"]})"},
       {"response_format", "{" + message + R"(, "response_format": {"type": "xml"}})"},

@@ -50,9 +50,10 @@ inline void ReadEvents(const std::string& text, ApiReply* reply) {
 class ServedTinyModel {
  public:
   explicit ServedTinyModel(ApiAccess access = {}, const EngineLimits& limits = {},
-                           const TinySessionOptions& options = {})
+                           const TinySessionOptions& options = {},
+                           const std::string& template_source = "")
       : tiny_(MakeTinyEngine(options, limits)),
-        template_(ChatTemplate::FromVocabulary(*tiny_.parts.vocabulary).value()) {
+        template_(MakeTemplate(*tiny_.parts.vocabulary, template_source)) {
     ServedModel model;
     model.name = "tiny";
     model.engine = tiny_.engine.get();
@@ -104,6 +105,13 @@ class ServedTinyModel {
   }
 
  private:
+  // The vocabulary's own template where `source` is empty.
+  static std::unique_ptr<ChatTemplate> MakeTemplate(const Vocabulary& vocabulary,
+                                                    const std::string& source) {
+    return source.empty() ? ChatTemplate::FromVocabulary(vocabulary).value()
+                          : ChatTemplate::FromSource(vocabulary, source).value();
+  }
+
   static ApiReply Whole(const HttpReply& whole) {
     ApiReply reply;
     reply.status = whole.status;
