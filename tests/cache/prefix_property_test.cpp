@@ -335,11 +335,10 @@ TEST_P(PrefixPropertyTest, SequencesSeeTheirOwnTokensAndEveryByteHasOnePlace) {
     trial_->cache().CheckInvariants();
     EXPECT_EQ(trial_->cache().Balance().mapped_bytes, trial_->cache().Balance().metadata_bytes);
   }
-  EXPECT_GT(adoptions_, 80);
+  EXPECT_GT(adoptions_, 60);
   EXPECT_GT(pins_, 5);
-  EXPECT_LE(unshared_, compared_ / 100);
-  RecordProperty("unshared", unshared_);
-  RecordProperty("unpins", unpins_);
+  EXPECT_EQ(unshared_, 0) << "of " << compared_;
+  EXPECT_GT(unpins_, 5);
 }
 
 INSTANTIATE_TEST_SUITE_P(
