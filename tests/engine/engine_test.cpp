@@ -149,7 +149,9 @@ TEST(EngineTest, ACancelledRequestEndsAndGivesItsMemoryBack) {
   EXPECT_EQ(ReadAll(&decoding).front().finish, FinishReason::kCancelled);
   // In the middle of a long prompt, round after round.
   for (int i = 0; i < 20; ++i) {
-    TokenStream prompt = tiny.Submit(GreedyRequest(TinyPrompt(900, i), 4));
+    EngineRequest request = GreedyRequest(TinyPrompt(900, i), 40);
+    request.buffered_events = 3;  // unread, so that it never ends by itself
+    TokenStream prompt = tiny.Submit(request);
     while (tiny.engine->Snapshot().balance.live_tokens == 0) std::this_thread::yield();
     prompt.Cancel();
     const TinyReply reply = ReadAll(&prompt).front();

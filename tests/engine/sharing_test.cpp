@@ -99,7 +99,9 @@ TEST(SharingTest, ALeaderThatIsCancelledLeavesTheOthersToGoOn) {
   for (int round = 0; round < 5; ++round) {
     std::vector<TokenId> own = prompt;
     own[0] = round;
-    TokenStream leader = tiny.Submit(GreedyRequest(own, 4));
+    EngineRequest leading = GreedyRequest(own, 40);
+    leading.buffered_events = 3;  // unread, so that it never ends by itself
+    TokenStream leader = tiny.Submit(leading);
     TokenStream follower = tiny.Submit(GreedyRequest(own, 4));
     while (tiny.engine->Snapshot().balance.live_tokens < 100) std::this_thread::yield();
     leader.Cancel();
