@@ -197,7 +197,7 @@ TEST(EngineTest, AFinishedChoiceEndsWithinAStepAndTheOthersGoOn) {
 TEST(EngineTest, AChoiceIsFinishedBeforeThePromptIsComputed) {
   TinyEngine tiny = MakeTinyEngine({.context = 1024, .chunk = 16});
   for (const int kept : {0, 1, 2, -1}) {
-    EngineRequest request = GreedyRequest(TinyPrompt(900, kept), 2);
+    EngineRequest request = GreedyRequest(TinyPrompt(900, kept + 1), 2);
     request.choices = 3;
     TokenStream stream = tiny.Submit(request);
     for (int i = 0; i < 3; ++i) {

@@ -93,7 +93,6 @@ TEST(ApiTest, RefusesWrongTypesAndRangesByTheNameOfTheField) {
       {"logit_bias", "{\"100000\": 1}"},
       {"logit_bias", "{\"1\": 1e9}"},
       {"logit_bias", "{\"1\": null}"},
-      {"logit_bias", "{\"1\": 1e400}"},
       {"stop_token_ids", "[-1]"},
       {"stop_token_ids", "[100000]"},
       {"stop", "\"\""},

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests why replies end and what they are said to have taken, on both routes, whole and streamed.
+#include <map>
+
 #include "base/utf8.h"
 #include "server/served_tiny_model.h"
 
@@ -33,13 +35,14 @@ Ending Whole(const ApiReply& reply) { return Read(reply.body["choices"][0], repl
 Ending Streamed(const ApiReply& reply) {
   EXPECT_TRUE(reply.ended_well);
   Json last;
-  int reasons = 0;
+  std::map<int, int> reasons;  // of each choice
   for (const Json& event : reply.events) {
     if (event["choices"].empty() || event["choices"][0]["finish_reason"].is_null()) continue;
     last = event["choices"][0];
-    ++reasons;
+    ++reasons[last["index"].get<int>()];
   }
-  EXPECT_EQ(reasons, 1);
+  for (const auto& [index, count] : reasons) EXPECT_EQ(count, 1) << index;
+  EXPECT_FALSE(reasons.empty());
   return Read(last, reply.events.back()["usage"]);
 }
 
