@@ -16,4 +16,4 @@ add_test(NAME clients
   COMMAND "${Python3_EXECUTABLE}" -B "${PROJECT_SOURCE_DIR}/tests/clients/run_client_tests.py"
           --program $<TARGET_FILE:swiftkv> --model-writer $<TARGET_FILE:write_tiny_model>
           --report "${PROJECT_BINARY_DIR}/test-results/clients.xml")
-set_tests_properties(clients PROPERTIES LABELS clients TIMEOUT 300 RUN_SERIAL ON)
+set_tests_properties(clients PROPERTIES LABELS clients TIMEOUT 900 RUN_SERIAL ON)
