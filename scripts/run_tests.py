@@ -55,8 +55,9 @@ class Count:
 
 def environment():
     """Returns the environment of the tests: where models lie; sanitizers stop at the first finding and
-    say where."""
+    say where; threads that wait leave the cores to the tests beside them."""
     result = dict(os.environ)
+    result.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     result.setdefault("SWIFTKV_TEST_MODELS", str(cache_root() / "models"))
     result.setdefault("UBSAN_OPTIONS", "print_stacktrace=1:halt_on_error=1")
     result.setdefault("ASAN_OPTIONS", "detect_stack_use_after_return=1:strict_string_checks=1")

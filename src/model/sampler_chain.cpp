@@ -5,6 +5,7 @@
 #include <exception>
 #include <limits>
 #include <map>
+#include <regex>
 #include <string_view>
 
 #include "base/status_macros.h"
@@ -56,6 +57,19 @@ std::vector<std::string> AllPatterns(const GrammarTriggers& triggers) {
   }
   patterns.insert(patterns.end(), triggers.patterns.begin(), triggers.patterns.end());
   return patterns;
+}
+
+// The library would lose memory on a pattern that is none, so that it never sees one.
+Status CheckPatterns(const std::vector<std::string>& patterns) {
+  for (const std::string& pattern : patterns) {
+    try {
+      const std::regex compiled(pattern);
+    } catch (const std::regex_error& error) {
+      return Status::InvalidArgument("a grammar's trigger must be an ECMAScript pattern (" +
+                                     std::string(error.what()) + "), got \"" + pattern + "\"");
+    }
+  }
+  return Status::Ok();
 }
 
 }  // namespace
@@ -133,12 +147,14 @@ LlamaSampler MakeDrawChain(const Vocabulary& vocabulary, const SamplerOptions& o
 Result<LlamaSampler> MakeGrammar(const Vocabulary& vocabulary, const std::string& grammar,
                                  const std::optional<GrammarTriggers>& triggers) {
   SKV_RETURN_IF_ERROR(CheckGrammarSyntax(grammar, vocabulary));
+  const std::vector<std::string> patterns =
+      triggers ? AllPatterns(*triggers) : std::vector<std::string>();
+  SKV_RETURN_IF_ERROR(CheckPatterns(patterns));
   const LlamaGuard guard;
   std::string reason = "the grammar library refuses it";
   try {
     LlamaSampler sampler;
     if (triggers) {
-      const std::vector<std::string> patterns = AllPatterns(*triggers);
       std::vector<const char*> texts;
       for (const std::string& pattern : patterns) texts.push_back(pattern.c_str());
       sampler.reset(llama_sampler_init_grammar_lazy_patterns(
