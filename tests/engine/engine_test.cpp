@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <latch>
+
 #include "engine/tiny_engine.h"
 
 namespace swiftkv {
@@ -197,8 +199,9 @@ TEST(EngineTest, AFinishedChoiceEndsWithinAStepAndTheOthersGoOn) {
 TEST(EngineTest, AChoiceIsFinishedBeforeThePromptIsComputed) {
   TinyEngine tiny = MakeTinyEngine({.context = 1024, .chunk = 16});
   for (const int kept : {0, 1, 2, -1}) {
-    EngineRequest request = GreedyRequest(TinyPrompt(900, kept + 1), 2);
+    EngineRequest request = GreedyRequest(TinyPrompt(900, kept + 1), 20);
     request.choices = 3;
+    request.buffered_events = 3;  // unread, so that none ends by itself
     TokenStream stream = tiny.Submit(request);
     for (int i = 0; i < 3; ++i) {
       if (i != kept) stream.Finish(i);
@@ -217,7 +220,10 @@ TEST(EngineTest, AChoiceIsFinishedBeforeThePromptIsComputed) {
 
 TEST(EngineTest, CancelledRequestsInTheQueueNeverRun) {
   TinyEngine tiny = MakeTinyEngine({.context = 512}, {.max_sequences = 1});
-  TokenStream running = tiny.Submit(GreedyRequest(TinyPrompt(10), 400));
+  std::latch submitted(1);
+  EngineRequest endless = GreedyRequest(TinyPrompt(10), 400);
+  endless.on_ready = [&submitted] { submitted.wait(); };  // the engine stands still until then
+  TokenStream running = tiny.Submit(std::move(endless));
   TokenEvent event;
   ASSERT_EQ(running.Next(&event, kPatience), StreamOutcome::kEvent);
   std::vector<TokenStream> queued;
@@ -225,6 +231,7 @@ TEST(EngineTest, CancelledRequestsInTheQueueNeverRun) {
   TokenStream live = tiny.Submit(GreedyRequest(TinyPrompt(5), 3));
   for (TokenStream& stream : queued) stream.Cancel();
   running.Cancel();
+  submitted.count_down();
   for (TokenStream& stream : queued) {
     EXPECT_EQ(ReadAll(&stream).front().finish, FinishReason::kCancelled);
     EXPECT_EQ(stream.usage().completion_tokens, 0);
@@ -236,7 +243,10 @@ TEST(EngineTest, CancelledRequestsInTheQueueNeverRun) {
 
 TEST(EngineTest, AFullQueueRefusesAndTakesAgainLater) {
   TinyEngine tiny = MakeTinyEngine({.context = 512}, {.max_sequences = 1, .max_queue = 2});
-  TokenStream running = tiny.Submit(GreedyRequest(TinyPrompt(10), 400));
+  std::latch submitted(1);
+  EngineRequest endless = GreedyRequest(TinyPrompt(10), 400);
+  endless.on_ready = [&submitted] { submitted.wait(); };  // the engine stands still until then
+  TokenStream running = tiny.Submit(std::move(endless));
   TokenEvent event;
   ASSERT_EQ(running.Next(&event, kPatience), StreamOutcome::kEvent);
   TokenStream first = tiny.Submit(GreedyRequest(TinyPrompt(10), 2));
@@ -245,6 +255,7 @@ TEST(EngineTest, AFullQueueRefusesAndTakesAgainLater) {
   EXPECT_EQ(third.status().code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(third.status().message(), HasSubstr("queue is full"));
   running.Cancel();
+  submitted.count_down();
   EXPECT_THAT(ReadAll(&first).front().tokens, SizeIs(2));
   EXPECT_THAT(ReadAll(&second).front().tokens, SizeIs(2));
   EXPECT_THAT(tiny.Run(GreedyRequest(TinyPrompt(10), 2)).front().tokens, SizeIs(2));
