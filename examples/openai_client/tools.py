@@ -51,8 +51,9 @@ reply = client.chat.completions.create(
 message = reply.choices[0].message
 messages.append(message)
 for call in message.tool_calls or []:
-    result = weekday(**json.loads(call.function.arguments))
-    print(f"[{call.function.name}({call.function.arguments}) gives {result}]")
+    arguments = json.loads(call.function.arguments)
+    result = weekday(**arguments)
+    print(f"[{call.function.name}({arguments['date']}) gives {result}]")
     messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
 reply = client.chat.completions.create(
     model=model, messages=messages, tools=[TOOL], tool_choice="none", max_completion_tokens=60
