@@ -209,7 +209,8 @@ class LlamaCpp(Engine):
         return rows
 
     def _batch(self, common, flash, context, test):
-        command = [self.programs / "llama-batched-bench", *common, "-c", context + 64, *test]
+        # One cache for all sequences: else each may hold its share of the context only.
+        command = [self.programs / "llama-batched-bench", *common, "-c", context + 64, "-kvu", *test]
         command += ["-fa", "on" if flash else "off", "--output-format", "jsonl"]
         return json_lines(run(command))[-1]
 
