@@ -7,6 +7,7 @@
 #include <exception>
 #include <string>
 
+#include "base/json_marks.h"
 #include "base/status_macros.h"
 #include "json.h"
 
@@ -21,20 +22,11 @@ constexpr std::uint64_t kMaxWork = 1U << 15;  // about a tenth of a second of co
 int DeepestNesting(std::string_view text) {
   int depth = 0;
   int deepest = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      deepest = std::max(deepest, ++depth);
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
+  ForEachJsonMark(text, [&](char mark) {
+    if (mark == '{' || mark == '[') deepest = std::max(deepest, ++depth);
+    if (mark == '}' || mark == ']') --depth;
+    return true;
+  });
   return deepest;
 }
 

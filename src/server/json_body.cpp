@@ -6,58 +6,65 @@
 
 #include <array>
 
+#include "base/json_marks.h"
 #include "base/status_macros.h"
 
 namespace swiftkv {
 namespace {
 
-// Walks over the text once, at most as far as a parser would come, and counts what it would build.
-// What is in strings does not count.
-Status CheckBounds(std::string_view text) {
+// Counts what a parser would build, at most as far as it would come.
+class BoundsCheck {
+ public:
+  Status Check(std::string_view text) {
+    ForEachJsonMark(text, [this](char mark) {
+      Count(mark);
+      return status_.ok();
+    });
+    return status_;
+  }
+
+ private:
   struct Level {
     bool is_object = false;
     std::size_t parts = 1;
   };
-  std::array<Level, kMaxJsonDepth> levels;
-  std::size_t depth = 0;
-  std::size_t elements = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      if (depth == levels.size()) {
-        return Status::InvalidArgument(
-            fmt::format("the body may nest arrays and objects {} deep, not deeper", kMaxJsonDepth));
+
+  void Count(char mark) {
+    if (mark == '[' || mark == '{') {
+      if (depth_ == levels_.size()) {
+        return Fail("the body may nest arrays and objects {} deep, not deeper", kMaxJsonDepth);
       }
-      levels[depth++] = {.is_object = c == '{'};
-      ++elements;
-    } else if (c == ']' || c == '}') {
-      if (depth > 0) --depth;
-    } else if (c == ',' && depth > 0) {
-      Level& level = levels[depth - 1];
-      ++elements;
+      levels_[depth_++] = {.is_object = mark == '{'};
+      ++elements_;
+    } else if (mark != ',') {
+      if (depth_ > 0) --depth_;
+    } else if (depth_ > 0) {
+      Level& level = levels_[depth_ - 1];
+      ++elements_;
       if (++level.parts > kMaxJsonMembers && level.is_object) {
-        return Status::InvalidArgument(
-            fmt::format("an object may have {} members, not more", kMaxJsonMembers));
+        return Fail("an object may have {} members, not more", kMaxJsonMembers);
       }
     }
-    if (elements > kMaxJsonElements) {
-      return Status::InvalidArgument(fmt::format(
-          "the body may have {} members and elements in all, not more", kMaxJsonElements));
+    if (elements_ > kMaxJsonElements) {
+      Fail("the body may have {} members and elements in all, not more", kMaxJsonElements);
     }
   }
-  return Status::Ok();
-}
+
+  template <typename Number>
+  void Fail(fmt::format_string<const Number&> sentence, const Number& most) {
+    status_ = Status::InvalidArgument(fmt::format(sentence, most));
+  }
+
+  std::array<Level, kMaxJsonDepth> levels_;
+  std::size_t depth_ = 0;
+  std::size_t elements_ = 0;
+  Status status_ = Status::Ok();
+};
 
 }  // namespace
 
 Result<Json> ParseJsonBody(std::string_view body) {
-  SKV_RETURN_IF_ERROR(CheckBounds(body));
+  SKV_RETURN_IF_ERROR(BoundsCheck().Check(body));
   Json value = Json::parse(body, nullptr, /*allow_exceptions=*/false);
   if (value.is_discarded()) {
     return Status::InvalidArgument(fmt::format(
