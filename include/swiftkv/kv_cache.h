@@ -21,8 +21,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "swiftkv/compaction.h"
+#include "swiftkv/kv_format.h"
 #include "swiftkv/page_view.h"
 #include "swiftkv/prefix_sharing.h"
 #include "swiftkv/quality.h"
@@ -40,16 +43,6 @@ struct LayerShape {
   friend bool operator==(const LayerShape&, const LayerShape&) = default;
 };
 
-// The formats that a sequence's K and V planes are stored in: names of the format table. Where one
-// has fewer than 8 bits, block 0, the newest 128 tokens and the first and last two layers are
-// stored in int8 instead.
-struct KvFormat {
-  std::string key = "f16";
-  std::string value = "f16";
-
-  friend bool operator==(const KvFormat&, const KvFormat&) = default;
-};
-
 struct KvCacheOptions {
   std::vector<LayerShape> layers;
   std::string key_format = "f16";  // of sequences that do not say otherwise
@@ -64,6 +57,9 @@ struct KvCacheOptions {
   std::shared_ptr<const KeyGuides> key_guides;
   // Names the model, weights included: part of every block's key.
   std::string model_fingerprint;
+  // Keeps free, within the bound, what Compact needs to begin with, so that it also works where
+  // sequences have filled the rest: about two blocks, and at least 16 OS pages.
+  bool keeps_headroom = false;
 };
 
 // Where every mapped byte is. The first five add up to mapped_bytes, always. Frames and the
@@ -195,10 +191,65 @@ class KvCache {
 
   PrefixCounters prefix_counters() const;
 
+  // Replaces what layers without a window hold below order.end by a segment of the tokens that each
+  // head keeps (swiftkv/compaction.h). What is kept in the format that it is in stays bit for bit;
+  // the rest is re-encoded. In formats of fewer than 8 bits block 0, the newest 128 tokens and the
+  // first and last two layers are kept in int8 instead. Ends a reservation. Length() and all
+  // positions stay. Later tokens get the grade kAny, and are findable only by sequences that stand
+  // on the same segment; those of a segment that cannot be shared by nobody.
+  //
+  // Dense blocks that nobody else has or may find are freed one by one as they are copied; else the
+  // segment is made beside them, and they go when nobody holds them. Errors: InvalidArgument for an
+  // order that does not fit the sequence; ResourceExhausted where even eviction finds no room.
+  // Nothing has changed then. O(tokens x heads).
+  Result<CompactionResult> Compact(SequenceId sequence, const CompactionOrder& order);
+
+  // Returns where the longest segment ends that a sequence of this format and scope could take for
+  // a prompt: one made of the prompt's beginning under this recipe, shorter than the prompt, where
+  // the scope allows kAny; 0 for none. Changes nothing. O(tokens).
+  std::int64_t FindSegment(const KvFormat& format, const PrefixScope& scope,
+                           std::span<const std::int32_t> tokens, std::string_view recipe) const;
+
+  // Has an empty sequence stand on what FindSegment would find of `tokens`, the whole prompt, and
+  // returns how far it reaches now; 0 where there is nothing. AdoptPrefix may then find more, which
+  // others have computed on top of the segment. Errors: ResourceExhausted; nothing has changed
+  // then.
+  Result<std::int64_t> AdoptSegment(SequenceId sequence, std::span<const std::int32_t> tokens,
+                                    std::string_view recipe);
+
+  // Keeps the segment that ends with the last whole block of `tokens` from eviction until a time;
+  // a longer pin stays. Errors: NotFound.
+  Status PinSegment(const KvFormat& format, const PrefixScope& scope,
+                    std::span<const std::int32_t> tokens, std::string_view recipe,
+                    std::int64_t until_ms);
+
+  // Returns the end of the segment that the sequence stands on; 0 for none.
+  std::int64_t SegmentEnd(SequenceId sequence) const;
+
+  // Appends the positions below SegmentEnd() that a head of a layer without a window still holds,
+  // ascending; nothing where it stands on none.
+  void AppendKeptPositions(SequenceId sequence, int layer, int head,
+                           std::vector<std::int32_t>* positions) const;
+
+  // Returns the tokens that a head of a layer without a window holds on average, rounded up:
+  // Length() where nothing was dropped.
+  std::int64_t KeptTokens(SequenceId sequence) const;
+
+  // Returns the bytes of all pages that the sequence holds, those that it shares in full.
+  std::uint64_t HeldBytes(SequenceId sequence) const;
+
+  // Returns the bytes of one page of 16 kept tokens of a head of `layer` in this format, their
+  // positions included, for tokens neither in block 0 nor among the newest. Errors: those of
+  // CreateSequence.
+  Result<std::uint64_t> KeptPageBytes(const KvFormat& format, int layer) const;
+
+  SegmentTotals segment_totals() const;
+
   // Forgets the tokens from `length` on, and a reservation. Errors: Unsupported where a
-  // sliding-window layer no longer holds what a query at `length` sees, InvalidArgument where
-  // `length` is not in [0, Length()]; the sequence is unchanged then. Tokens that were re-encoded
-  // to fewer than 8 bits stay so, the newest ones included.
+  // sliding-window layer no longer holds what a query at `length` sees, or where `length` lies
+  // below SegmentEnd() and is not 0; InvalidArgument where `length` is not in [0, Length()]; the
+  // sequence is unchanged then. Tokens that were re-encoded to fewer than 8 bits stay so, the
+  // newest ones included.
   Status Truncate(SequenceId sequence, std::int64_t length);
 
   std::int64_t Length(SequenceId sequence) const;
@@ -206,7 +257,10 @@ class KvCache {
   // Appends what a query at the end of `Length() + extra_tokens` may see of `layer`, oldest first:
   // a window layer's runs start at the oldest block kept. One run, or, once blocks were re-encoded
   // to fewer than 8 bits, up to three: block 0, the re-encoded blocks, the newest tokens. All
-  // layers of one shape and window have runs of the same extents.
+  // layers of one shape and window have runs of the same extents. Before them, for a sequence on a
+  // segment, come the segment's runs where the layer has no window: by head, one for each page
+  // format that the head keeps tokens in, with `positions` set; their extents differ from layer to
+  // layer and from head to head, and two runs of a head may interleave in position.
   void AppendRuns(SequenceId sequence, int layer, int extra_tokens,
                   std::vector<PageRun>* runs) const;
 
