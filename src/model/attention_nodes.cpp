@@ -25,6 +25,16 @@ void ComputeStore(ggml_tensor* node, int thread, int num_threads, void* userdata
   hook.step->Store(hook.layer, kv, thread, num_threads);
 }
 
+void ComputeCapture(ggml_tensor* node, int thread, int num_threads, void* userdata) {
+  const LayerHook& hook = HookOf(userdata);
+  ComputedQueries queries;
+  queries.turned = Floats(node->src[0]);
+  queries.plain = Floats(node->src[1]);
+  queries.turned_stride = RowStride(node->src[0]);
+  queries.plain_stride = RowStride(node->src[1]);
+  hook.step->Capture(hook.layer, queries, thread, num_threads);
+}
+
 void ComputeAttention(ggml_tensor* node, int thread, int num_threads, void* userdata) {
   const LayerHook& hook = HookOf(userdata);
   hook.step->Attend(hook.layer, Floats(node->src[0]), static_cast<float*>(node->data),
@@ -43,6 +53,13 @@ ggml_tensor* StoreNode(ggml_context* context, ggml_tensor* keys, ggml_tensor* va
                        const LayerHook& hook) {
   ggml_tensor* sources[] = {values};
   return ggml_custom_inplace(context, keys, sources, 1, ComputeStore, GGML_N_TASKS_MAX,
+                             UserData(hook));
+}
+
+ggml_tensor* CaptureNode(ggml_context* context, ggml_tensor* plain, ggml_tensor* turned,
+                         const LayerHook& hook) {
+  ggml_tensor* sources[] = {plain};
+  return ggml_custom_inplace(context, turned, sources, 1, ComputeCapture, GGML_N_TASKS_MAX,
                              UserData(hook));
 }
 

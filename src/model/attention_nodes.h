@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes graph nodes that store K/V into the paged cache and attend over it.
+// Makes graph nodes that store K/V into the paged cache, attend over it and hand queries on.
 #pragma once
 
 #include "ggml.h"
@@ -11,6 +11,11 @@ namespace swiftkv {
 // unchanged; whatever reads the pages must depend on what is returned.
 ggml_tensor* StoreNode(ggml_context* context, ggml_tensor* keys, ggml_tensor* values,
                        const LayerHook& hook);
+
+// Hands queries [head_dim, heads, rows], perhaps strided, before RoPE (`plain`) and after it, to
+// the sinks of their slices. Returns `turned` unchanged, for whatever reads it next to depend on.
+ggml_tensor* CaptureNode(ggml_context* context, ggml_tensor* plain, ggml_tensor* turned,
+                         const LayerHook& hook);
 
 // Attends with q [head_dim, heads, rows], contiguous; returns [heads * head_dim, rows]. `stored` is
 // StoreNode's result.

@@ -10,7 +10,7 @@
 namespace swiftkv {
 namespace {
 
-constexpr std::size_t kNodesPerLayer = 56;  // with all options on; views count too
+constexpr std::size_t kNodesPerLayer = 57;  // with all options on; views count too
 constexpr std::size_t kOtherNodes = 32;
 
 class GraphBuilder {
@@ -159,8 +159,14 @@ ggml_tensor* GraphBuilder::Attention(std::size_t layer, ggml_tensor* x) {
   // Keys of a joint projection stay where they are, so that K and V keep one stride.
   ggml_tensor* key = Rotate(layer, qkv.key, /*in_place=*/joined);
   ggml_tensor* stored = StoreNode(context_, key, qkv.value, hook);
-  if (IsLast(layer) && target_->shape.outputs == 0) return stored;
+  const bool ends_here = IsLast(layer) && target_->shape.outputs == 0;
+  if (ends_here && !target_->shape.queries) return stored;
   ggml_tensor* query = Rotate(layer, qkv.query, /*in_place=*/false);
+  if (target_->shape.queries) query = CaptureNode(context_, qkv.query, query, hook);
+  if (ends_here) {
+    ggml_build_forward_expand(target_->graph, query);
+    return stored;
+  }
   ggml_tensor* attended = AttentionNode(context_, query, stored, hook);
   if (target_->shape.merge) attended = MergeNode(context_, attended, query, hook);
   if (IsLast(layer)) attended = PickOutputs(attended);

@@ -24,6 +24,8 @@ struct GraphShape {
   int rows = 0;
   int outputs = 0;     // rows whose logits are wanted, [0, rows]
   bool merge = false;  // attention has a second phase
+  bool queries =
+      false;  // sinks receive the queries of all layers, the last one's without outputs too
 
   friend bool operator==(const GraphShape&, const GraphShape&) = default;
 };

@@ -79,6 +79,8 @@ Status ForwardStep::Prepare(KvCache* cache, const ModelBatch& batch) {
   slices_.assign(batch.slices.begin(), batch.slices.end());
   num_rows_ = static_cast<int>(batch.tokens.size());
   needs_merge_ = false;
+  captures_ = std::any_of(slices_.begin(), slices_.end(),
+                          [](const BatchSlice& slice) { return slice.queries != nullptr; });
   for (Group& group : groups_) group.plan = nullptr;
   std::size_t scratch = 0;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
@@ -173,6 +175,22 @@ void ForwardStep::Store(int layer, const ComputedKv& kv, int thread, int num_thr
       }
       from = to;
     }
+  }
+}
+
+void ForwardStep::Capture(int layer, const ComputedQueries& queries, int thread,
+                          int num_threads) const {
+  for (const BatchSlice& slice : slices_) {
+    if (slice.queries == nullptr) continue;
+    const auto row = static_cast<std::size_t>(slice.first_row);
+    slice.queries->Add({.layer = layer,
+                        .plain = queries.plain + row * queries.plain_stride,
+                        .turned = queries.turned + row * queries.turned_stride,
+                        .plain_stride = queries.plain_stride,
+                        .turned_stride = queries.turned_stride,
+                        .first_position = slice.first_position,
+                        .num_rows = slice.num_rows},
+                       thread, num_threads);
   }
 }
 

@@ -2,9 +2,9 @@
 // Prepares what one forward pass asks of cache and attention, layer by layer, before it runs.
 //
 // Owner: the model. Prepare() runs on the owner's thread; while the graph computes, Store(),
-// Attend() and Merge() are called by every thread of ggml's team with (thread, num_threads), one
-// layer after the other with a barrier between the three. Vectors keep their capacity from step to
-// step.
+// Capture(), Attend() and Merge() are called by every thread of ggml's team with (thread,
+// num_threads), one layer after the other with a barrier between the three. Vectors keep their
+// capacity from step to step.
 #pragma once
 
 #include <cstddef>
@@ -32,6 +32,14 @@ struct ComputedKv {
   std::size_t value_stride = 0;
 };
 
+// Queries of a layer as the graph computed them; head h's row starts at h * head_dim.
+struct ComputedQueries {
+  const float* plain = nullptr;   // before RoPE, [rows, plain_stride]
+  const float* turned = nullptr;  // after RoPE, [rows, turned_stride]
+  std::size_t plain_stride = 0;   // floats between two rows
+  std::size_t turned_stride = 0;
+};
+
 class ForwardStep {
  public:
   ForwardStep(const DecoderSpec& spec, const AttentionBackend& backend);
@@ -48,6 +56,11 @@ class ForwardStep {
 
   // Whether any layer's partial results need Merge().
   bool needs_merge() const { return needs_merge_; }
+  // Whether any slice has a sink for its queries, so that Capture() is wanted.
+  bool captures() const { return captures_; }
+  const AttentionShape& shape(int layer) const {
+    return groups_[layers_[static_cast<std::size_t>(layer)].group].shape;
+  }
   std::size_t scratch_bytes() const { return scratch_size_; }
   std::uint64_t touched_scratch_bytes() const {
     return TouchedBytes(scratch_.get(), scratch_size_);
@@ -61,6 +74,8 @@ class ForwardStep {
   void set_query_moments(QueryMoments* moments) { query_moments_ = moments; }
 
   void Store(int layer, const ComputedKv& kv, int thread, int num_threads) const;
+  // Hands the rows' queries to the sinks of their slices, any time before Attend().
+  void Capture(int layer, const ComputedQueries& queries, int thread, int num_threads) const;
   void Attend(int layer, const float* q, float* out, AttentionTeam team) const;
   void Merge(int layer, const float* q, float* out, AttentionTeam team) const;
 
@@ -91,6 +106,7 @@ class ForwardStep {
   int num_rows_ = 0;                   // of all slices
   std::vector<std::size_t> run_ends_;  // Prepare's: of each slice in Layer::runs
   bool needs_merge_ = false;
+  bool captures_ = false;
   ForwardTimes* times_ = nullptr;  // written by thread 0 only
   QueryMoments* query_moments_ = nullptr;
   AlignedBytes scratch_;

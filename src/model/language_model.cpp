@@ -19,6 +19,7 @@
 #include "model/linear_choice.h"
 #include "model/linear_layers.h"
 #include "model/llama_guard.h"
+#include "model/observed_probabilities.h"
 #include "model/thread_count.h"
 #include "model/tokenizer_metadata.h"
 #include "model/weight_store.h"
@@ -67,6 +68,7 @@ struct LanguageModel::State {
   Status PrepareForward();
   Status CheckBatch(const KvCache& cache, const ModelBatch& batch) const;
   void WriteInputs(const ModelBatch& batch, DecoderGraph* graph) const;
+  void DescribeRope();
 
   DecoderSpec spec;
   int context = 0;
@@ -82,6 +84,7 @@ struct LanguageModel::State {
   std::unique_ptr<AttentionBackend> backend;
   std::unique_ptr<ForwardStep> step;
   std::vector<LayerHook> hooks;
+  std::vector<RopeFrequencies> rope;  // [layers]
   std::unique_ptr<LinearLayers> linear;
   std::unique_ptr<GraphRunner> runner;
 };
@@ -129,7 +132,19 @@ int LanguageModel::State::UsualRows() const {
   return std::max(kLeastUsualRows, static_cast<int>(rows) / kPageTokens * kPageTokens);
 }
 
+void LanguageModel::State::DescribeRope() {
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+    const ggml_tensor* factors = weights.layers[i].rope_factors;
+    std::span<const float> values;
+    if (factors != nullptr) {
+      values = {static_cast<const float*>(factors->data), static_cast<std::size_t>(factors->ne[0])};
+    }
+    rope.push_back(FrequenciesOf(spec.layers[i].rope, values));
+  }
+}
+
 Status LanguageModel::State::PrepareForward() {
+  DescribeRope();
   step = std::make_unique<ForwardStep>(spec, *backend);
   SKV_RETURN_IF_ERROR(step->ReserveScratch(max_batch_rows, context));
   for (int i = 0; i < static_cast<int>(spec.layers.size()); ++i) hooks.push_back({step.get(), i});
@@ -250,6 +265,25 @@ void LanguageModel::State::WriteInputs(const ModelBatch& batch, DecoderGraph* gr
   }
 }
 
+const RopeFrequencies& LanguageModel::rope(int layer) const {
+  return state_->rope[static_cast<std::size_t>(layer)];
+}
+
+Status LanguageModel::SumProbabilities(const KvCache& cache, SequenceId sequence, int layer,
+                                       const RecentQueries& queries, std::span<float> sums) const {
+  std::vector<PageRun> runs;
+  cache.AppendRuns(sequence, layer, 0, &runs);
+  SKV_CHECK(queries.first_position(layer) + queries.count(layer) == cache.Length(sequence),
+            "the newest query is the last token's");
+  return swiftkv::SumProbabilities(*state_->backend,
+                                   {.shape = state_->step->shape(layer),
+                                    .runs = runs,
+                                    .queries = queries,
+                                    .layer = layer,
+                                    .threads = state_->threads},
+                                   sums);
+}
+
 Result<std::span<const float>> LanguageModel::Forward(KvCache* cache, const ModelBatch& batch,
                                                       const std::atomic<bool>* cancel) {
   State& state = *state_;
@@ -260,6 +294,7 @@ Result<std::span<const float>> LanguageModel::Forward(KvCache* cache, const Mode
   shape.rows = static_cast<int>(batch.tokens.size());
   for (const BatchSlice& slice : batch.slices) shape.outputs += slice.num_outputs;
   shape.merge = state.step->needs_merge();
+  shape.queries = state.step->captures();
   SKV_ASSIGN_OR_RETURN(DecoderGraph * graph, state.runner->Prepare(shape));
   state.WriteInputs(batch, graph);
   SKV_RETURN_IF_ERROR(state.runner->Compute(graph, cancel));

@@ -17,6 +17,8 @@
 #include "model/forward_times.h"
 #include "model/model_batch.h"
 #include "model/query_moments.h"
+#include "model/recent_queries.h"
+#include "model/rope_frequencies.h"
 #include "swiftkv/attention.h"
 #include "swiftkv/kv_cache.h"
 #include "swiftkv/status.h"
@@ -105,6 +107,16 @@ class LanguageModel {
   // Adds the queries of coming Forwards to `moments`, which outlives them; null, as at first, adds
   // none. The last layer's count only in steps that want logits.
   void set_query_moments(QueryMoments* moments);
+
+  // How the layer's rotary embedding turns queries and keys.
+  const RopeFrequencies& rope(int layer) const;
+
+  // Adds up the probabilities that the slots of a layer got from the newest queries of a sequence,
+  // by attending anew: `sums`, [kv_heads, slots of KvCache::AppendRuns(sequence, layer, 0)], is
+  // overwritten with sums over queries and the query heads of a group. The newest query is that of
+  // the last committed token. Errors: Unsupported where the backend does not serve a run's format.
+  Status SumProbabilities(const KvCache& cache, SequenceId sequence, int layer,
+                          const RecentQueries& queries, std::span<float> sums) const;
 
   // Computes the batch: stores the rows' K/V into their reserved slots and returns the wanted
   // logits, [outputs, vocab_size] f32 in slice order, valid until the next call. Reserve comes

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "model/query_sink.h"
 #include "swiftkv/kv_cache.h"
 
 namespace swiftkv {
@@ -19,6 +20,7 @@ struct BatchSlice {
   int num_rows = 0;
   int num_outputs =
       0;  // logits wanted for the last n rows; 0 for a prefill chunk that is not the last
+  QuerySink* queries = nullptr;  // receives the rows' queries of every layer; null: nobody does
 };
 
 struct ModelBatch {
