@@ -209,8 +209,10 @@ class LlamaCpp(Engine):
         return rows
 
     def _batch(self, common, flash, context, test):
-        # One cache for all sequences: else each may hold its share of the context only.
-        command = [self.programs / "llama-batched-bench", *common, "-c", context + 64, "-kvu", *test]
+        # One cache for all sequences where they share: else each holds its share of the context only,
+        # which is what suits sequences that share nothing.
+        unified = ["-kvu"] if "-pps" in test else []
+        command = [self.programs / "llama-batched-bench", *common, "-c", context + 64, *unified, *test]
         command += ["-fa", "on" if flash else "off", "--output-format", "jsonl"]
         return json_lines(run(command))[-1]
 
