@@ -2,13 +2,14 @@
 # Declares a layer: a folder of src that becomes one library and sees only the layers that it names.
 #
 #   swiftkv_add_layer(<name> [LAYERS <lower>...] [DEPENDS <target>...] [PRIVATE_DEPENDS <target>...]
-#                     [MAIN <executable>])
+#                     [PRECOMPILE <header>...] [MAIN <executable>])
 #
 # Includes are written from src ("cache/page_table.h"). To make an upward include fail in the
 # compiler and not only in review, each layer exports a directory that holds nothing but a link to
 # its own folder. A folder without sources (headers only, or not begun) becomes an INTERFACE library
 # of the same name. With MAIN, src/<name>/main.cpp becomes that executable and everything else the
-# library.
+# library. PRECOMPILE names headers of others that take long to compile and that many files include;
+# each file still includes what it uses, which clang-tidy, without such headers, holds it to.
 
 # Instruction sets by file suffix. A file gets the flags of the longest suffix that matches its
 # name.
@@ -20,6 +21,9 @@ set(SWIFTKV_ISA_FLAGS_avx512vnni ${SWIFTKV_ISA_FLAGS_avx512} -mavx512vnni)
 set(SWIFTKV_ISA_FLAGS_avx512bf16 ${SWIFTKV_ISA_FLAGS_avx512vnni} -mavx512bf16)
 set(SWIFTKV_ISA_FLAGS_avx512fp16 ${SWIFTKV_ISA_FLAGS_avx512bf16} -mavx512vbmi -mavx512fp16)
 set(SWIFTKV_ISA_FLAGS_amx ${SWIFTKV_ISA_FLAGS_avx512bf16} -mamx-tile -mamx-int8 -mamx-bf16)
+
+# Sanitized builds spend most of their time in kernels: these are optimised there too.
+set(SWIFTKV_KERNEL_FLAGS $<$<CONFIG:Debug>:-O2>)
 
 # GCC 12 warns of its own AVX-512 intrinsics, which leave the unused part of a register undefined on
 # purpose.
@@ -42,14 +46,14 @@ function(swiftkv_set_isa_flags sources_variable)
     foreach(isa IN LISTS SWIFTKV_ISA_SUFFIXES)
       if(source MATCHES "_${isa}\\.cpp$")
         set_source_files_properties("${source}" PROPERTIES COMPILE_OPTIONS
-                                    "${SWIFTKV_ISA_FLAGS_${isa}}")
+                                    "${SWIFTKV_ISA_FLAGS_${isa}};${SWIFTKV_KERNEL_FLAGS}")
       endif()
     endforeach()
   endforeach()
 endfunction()
 
 function(swiftkv_add_layer name)
-  cmake_parse_arguments(LAYER "" "MAIN" "LAYERS;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  cmake_parse_arguments(LAYER "" "MAIN" "LAYERS;DEPENDS;PRIVATE_DEPENDS;PRECOMPILE" ${ARGN})
   set(folder "${PROJECT_SOURCE_DIR}/src/${name}")
   set(target swiftkv_${name})
 
@@ -67,6 +71,7 @@ function(swiftkv_add_layer name)
     target_link_libraries(${target} PRIVATE ${LAYER_PRIVATE_DEPENDS})
     # Not for tests: GoogleTest gives its generated functions parameters with everyday names.
     target_compile_options(${target} PRIVATE -Wshadow)
+    target_precompile_headers(${target} PRIVATE ${LAYER_PRECOMPILE})
   else()
     add_library(${target} INTERFACE)
     set(scope INTERFACE)
