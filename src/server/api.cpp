@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstring>
 #include <future>
 #include <utility>
 
@@ -51,6 +53,28 @@ std::string BearerOf(const std::string& authorization) {
   return authorization.starts_with(kScheme) ? authorization.substr(kScheme.size()) : "";
 }
 
+// The bytes that a part of a path stands for (RFC 3986, section 2.1); what is no escape stays.
+std::string DecodePercents(std::string_view part) {
+  std::string decoded;
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    unsigned char byte = 0;
+    const char* const digits = part.data() + i + 1;
+    const bool escapes = part[i] == '%' && i + 2 < part.size() &&
+                         std::from_chars(digits, digits + 2, byte, 16).ptr == digits + 2;
+    decoded += escapes ? static_cast<char>(byte) : part[i];
+    if (escapes) i += 2;
+  }
+  return decoded;
+}
+
+Json ModelJson(const ServedModel& model) {
+  return {{"id", model.name},
+          {"object", "model"},
+          {"created", model.created},
+          {"owned_by", "swiftkv"},
+          {"max_model_len", model.context}};
+}
+
 std::size_t LongestPiece(const Vocabulary& vocabulary) {
   std::size_t longest = 0;
   for (TokenId token = 0; token < vocabulary.size(); ++token) {
@@ -73,13 +97,21 @@ struct Api::Route {
   HttpReply (Api::*reply)() const;               // where a body says nothing
   HttpReply (Api::*compute)(const Json&) const;  // where it does
   std::optional<ApiError> (*read)(const ServedModel&, const Json&, GenerationTask*);
+  // Where the path ends with '/': given what follows it.
+  HttpReply (Api::*describe)(const std::string& rest) const = nullptr;
+
+  bool Serves(const std::string& asked) const {
+    if (describe == nullptr) return asked == path;
+    return asked.starts_with(path) && asked.size() > std::strlen(path);
+  }
 };
 
 const Api::Route* Api::FindRoute(const std::string& path) {
-  static constexpr std::array<Route, 10> kRoutes = {{
+  static constexpr std::array<Route, 11> kRoutes = {{
       {"/health", "GET", Caller::kAnybody, &Api::Health, nullptr, nullptr},
       {"/version", "GET", Caller::kAnybody, &Api::Version, nullptr, nullptr},
       {"/v1/models", "GET", Caller::kTenant, &Api::Models, nullptr, nullptr},
+      {"/v1/models/", "GET", Caller::kTenant, nullptr, nullptr, nullptr, &Api::DescribeModel},
       {"/kv", "GET", Caller::kOperator, &Api::Kv, nullptr, nullptr},
       {"/metrics", "GET", Caller::kOperator, &Api::Metrics, nullptr, nullptr},
       {"/reset_prefix_cache", "POST", Caller::kOperator, &Api::ResetPrefixes, nullptr, nullptr},
@@ -89,7 +121,7 @@ const Api::Route* Api::FindRoute(const std::string& path) {
       {"/v1/chat/completions", "POST", Caller::kTenant, nullptr, nullptr, ReadChatTask},
   }};
   const auto* found = std::find_if(kRoutes.begin(), kRoutes.end(),
-                                   [&](const Route& route) { return path == route.path; });
+                                   [&](const Route& route) { return route.Serves(path); });
   return found == kRoutes.end() ? nullptr : found;
 }
 
@@ -153,6 +185,9 @@ std::string Api::TenantOf(const HttpRequest& request) const {
 ApiOutcome Api::Call(const Route& route, const HttpRequest& request,
                      const std::function<void()>& wake) {
   if (route.reply != nullptr) return {(this->*route.reply)(), nullptr};
+  if (route.describe != nullptr) {
+    return {(this->*route.describe)(request.path.substr(std::strlen(route.path))), nullptr};
+  }
   const Result<Json> body = ParseJsonBody(request.body);
   if (!body.ok()) return Failure(ErrorOf(body.status()));
   if (route.compute != nullptr) return {(this->*route.compute)(*body), nullptr};
@@ -176,13 +211,12 @@ HttpReply Api::Health() const {
 HttpReply Api::Version() const { return Ok({{"version", SWIFTKV_VERSION}}); }
 
 HttpReply Api::Models() const {
-  return Ok({{"object", "list"},
-             {"data",
-              {{{"id", model_.name},
-                {"object", "model"},
-                {"created", model_.created},
-                {"owned_by", "swiftkv"},
-                {"max_model_len", model_.context}}}}});
+  return Ok({{"object", "list"}, {"data", Json::array({ModelJson(model_)})}});
+}
+
+HttpReply Api::DescribeModel(const std::string& rest) const {
+  const std::string name = DecodePercents(rest);
+  return name == model_.name ? Ok(ModelJson(model_)) : ErrorReply(UnknownModel(model_, name));
 }
 
 HttpReply Api::Kv() const { return Ok(KvJson(model_.engine->Report(), model_.kv_format)); }

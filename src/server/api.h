@@ -63,6 +63,7 @@ class Api {
   HttpReply Health() const;
   HttpReply Version() const;
   HttpReply Models() const;
+  HttpReply DescribeModel(const std::string& rest) const;  // of the path
   HttpReply Kv() const;
   HttpReply Metrics() const;
   HttpReply ResetPrefixes() const;

@@ -88,15 +88,19 @@ std::optional<Quality> ParseQuality(const std::string& text) {
 
 }  // namespace
 
+ApiError UnknownModel(const ServedModel& model, const std::string& name) {
+  return {
+      .http_status = 404,
+      .message = fmt::format("the model served here is {}, not: {}", model.name, Shown(Json(name))),
+      .param = "model",
+      .code = "model_not_found"};
+}
+
 void CheckModel(const ServedModel& model, FieldReader* fields) {
   std::string name = model.name;
   fields->String("model", &name);
   if (!fields->ok() || name == model.name || name.empty()) return;
-  fields->Fail(ApiError{
-      .http_status = 404,
-      .message = fmt::format("the model served here is {}, not: {}", model.name, Shown(Json(name))),
-      .param = "model",
-      .code = "model_not_found"});
+  fields->Fail(UnknownModel(model, name));
 }
 
 void RefuseUnserved(FieldReader* fields) {

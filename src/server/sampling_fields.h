@@ -11,6 +11,9 @@ namespace swiftkv {
 // Choices of one request, all prompts together.
 inline constexpr int kMaxChoices = 128;
 
+// The error that another model than the one that is served is refused with.
+ApiError UnknownModel(const ServedModel& model, const std::string& name);
+
 // Refuses another model than the one that is served, and what this server does not do: never
 // silently ignored where a reply would differ.
 void CheckModel(const ServedModel& model, FieldReader* fields);

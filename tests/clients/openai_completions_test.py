@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests text completions and the list of models as OpenAI's own client sees them."""
 
+import openai
+
 from served_model import ServedTest
 
 
@@ -15,6 +17,12 @@ class CompletionsTest(ServedTest):
         models = list(self.client.models.list())
         self.assertEqual([model.id for model in models], [self.model])
         self.assertEqual(models[0].object, "model")
+
+    def test_the_model_is_found_by_its_name_and_no_other_is(self):
+        self.assertEqual(self.client.models.retrieve(self.model).id, self.model)
+        with self.assertRaises(openai.NotFoundError) as refusal:
+            self.client.models.retrieve("other")
+        self.assertEqual(refusal.exception.code, "model_not_found")
 
     def test_a_whole_reply_has_what_the_client_types_promise(self):
         reply = self.complete()

@@ -21,6 +21,26 @@ TEST(ApiTest, TellsHealthVersionAndModels) {
   EXPECT_EQ(models.body["data"][0]["max_model_len"], 256);
 }
 
+TEST(ApiTest, DescribesTheModelByItsNameAndNoOther) {
+  ServedTinyModel served;
+  const Json listed = served.Get("/v1/models").body["data"][0];
+  for (const char* path : {"/v1/models/tiny", "/v1/models/%74in%79"}) {
+    EXPECT_EQ(served.Get(path).body, listed) << path;
+  }
+  for (const char* path : {"/v1/models/other", "/v1/models/tiny/", "/v1/models/tin%7",
+                           "/v1/models/%", "/v1/models/%zz", "/v1/models/%2", "/v1/models/tiny%00",
+                           "/v1/models/%FF%0A", "/v1/models/\xC3"}) {
+    const ApiReply reply = served.Get(path);
+    EXPECT_EQ(reply.status, 404) << path;
+    EXPECT_EQ(reply.body["error"]["code"], "model_not_found") << path;
+    EXPECT_EQ(reply.body["error"]["param"], "model");
+    EXPECT_EQ(reply.body["error"]["type"], "invalid_request_error");
+    EXPECT_EQ(reply.message().find('\n'), std::string::npos);
+  }
+  EXPECT_EQ(served.Get("/v1/models/").body["error"]["code"], "not_found");
+  EXPECT_EQ(served.Post("/v1/models/tiny", "{}").status, 405);
+}
+
 TEST(ApiTest, TokenizesThereAndBack) {
   ServedTinyModel served;
   const std::string text = "Gr\u00fc\u00dfe, <|im_start|> \U0001F600";
