@@ -17,6 +17,8 @@
 #include "common.h"
 #include "model/grammar_schema.h"
 #include "model/grammar_syntax.h"
+#include "model/grammar_union.h"
+#include "model/json_grammar.h"
 #include "model/llama_guard.h"
 
 // Of a header that is not installed with the library.
@@ -174,7 +176,25 @@ struct ReplyFormat::Impl {
   std::vector<std::string> stops;
 
   void SetGrammar(const common_chat_params& params, const ReplyWishes& wishes);
+  // Calls, or content that follows `wishes.json_schema`. `params` are of a reply that must call.
+  Status SetEither(const common_chat_params& params, const ReplyWishes& wishes);
 };
+
+Status ReplyFormat::Impl::SetEither(const common_chat_params& params, const ReplyWishes& wishes) {
+  const bool may_think = params.supports_thinking && wishes.enable_thinking;
+  const std::string calls =
+      CallsAlone(wishes.parallel_calls ? params.grammar : WithOneCall(params.grammar));
+  if (may_think || calls.empty()) {
+    return Status::Unsupported(
+        "with this model's template a reply cannot be held to a schema beside tools that it may "
+        "call; turn thinking off, make tool_choice none or required, or leave out: "
+        "response_format");
+  }
+  SKV_ASSIGN_OR_RETURN(const std::string content, GrammarFromJsonSchema(wishes.json_schema));
+  grammar = EitherGrammar(calls, content);
+  triggers.reset();
+  return Status::Ok();
+}
 
 void ReplyFormat::Impl::SetGrammar(const common_chat_params& params, const ReplyWishes& wishes) {
   grammar = wishes.parallel_calls ? params.grammar : WithOneCall(params.grammar);
@@ -291,6 +311,9 @@ Result<std::shared_ptr<const ReplyFormat>> ReplyFormats::MakeAnew(
     const std::vector<ChatMessage>& messages, const ReplyWishes& asked) const {
   SKV_ASSIGN_OR_RETURN(ReplyWishes wishes, WithGrammarSchemas(asked));
   wishes.parallel_calls = wishes.parallel_calls && impl_->knows_parallel_calls;
+  // The library has schemas for replies that call nothing; a reply that must call has no content.
+  const bool is_either = wishes.choice == ToolChoice::kAuto && !asked.json_schema.empty();
+  if (wishes.choice != ToolChoice::kNone) wishes.json_schema.clear();
   const LlamaGuard guard;
   try {
     const common_chat_params params =
@@ -301,6 +324,13 @@ Result<std::shared_ptr<const ReplyFormat>> ReplyFormats::MakeAnew(
         wishes.split_reasoning ? COMMON_REASONING_FORMAT_AUTO : COMMON_REASONING_FORMAT_NONE;
     if (!params.parser.empty()) format->parser.parser.load(params.parser);
     format->SetGrammar(params, wishes);
+    if (is_either) {
+      wishes.choice = ToolChoice::kRequired;
+      const common_chat_params must_call =
+          common_chat_templates_apply(impl_->templates.get(), InputsOf(messages, wishes));
+      wishes.json_schema = asked.json_schema;
+      SKV_RETURN_IF_ERROR(format->SetEither(must_call, wishes));
+    }
     if (!format->grammar.empty()) {
       SKV_RETURN_IF_ERROR(CheckGrammarSyntax(format->grammar, *impl_->vocabulary));
     }

@@ -21,10 +21,11 @@ namespace swiftkv {
 struct ReplyWishes {
   std::vector<ChatTool> tools = {};  // that may be called
   ToolChoice choice = ToolChoice::kNone;
-  bool parallel_calls = true;    // more than one call in a reply
-  bool split_reasoning = true;   // tell reasoning apart, as far as the template marks it
-  bool enable_thinking = true;   // as in RenderOptions
-  std::string json_schema = {};  // that the content must follow; empty: it is free
+  bool parallel_calls = true;   // more than one call in a reply
+  bool split_reasoning = true;  // tell reasoning apart, as far as the template marks it
+  bool enable_thinking = true;  // as in RenderOptions
+  // That the content must follow, where the reply does not call; empty: it is free.
+  std::string json_schema = {};
 };
 
 // A control token whose text belongs to the format.
@@ -78,7 +79,8 @@ class ReplyFormats {
   // Returns the format of the reply to `messages`, which the template is rendered with, and which
   // ends the prompt with `reply_start`. A format is kept for requests that ask for the same:
   // finding it out takes dozens of renderings. Errors: InvalidArgument for a schema that cannot
-  // become a grammar, or what the template refuses.
+  // become a grammar, or what the template refuses; Unsupported for a schema beside tools that may
+  // be called where the template marks reasoning.
   Result<std::shared_ptr<const ReplyFormat>> Make(const std::vector<ChatMessage>& messages,
                                                   const std::string& reply_start,
                                                   const ReplyWishes& wishes) const;

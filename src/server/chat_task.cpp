@@ -194,12 +194,6 @@ ChatFields ReadChatFields(FieldReader* fields) {
   chat.split_reasoning = SplitsReasoning(fields);
   chat.messages = ReadMessages(fields);
   chat.schema = ReadResponseFormat(fields);
-  if (!chat.schema.empty() && chat.tools.choice != ToolChoice::kNone) {
-    fields->Fail("response_format",
-                 "cannot be served beside tools that may be called; make tool_choice none, or "
-                 "leave out: " +
-                     Shown(Json("response_format")));
-  }
   return chat;
 }
 
@@ -220,7 +214,9 @@ std::optional<ApiError> FillRequest(const ServedModel& model, const ChatFields& 
   if (!format.ok()) {
     std::optional<ApiError> wrong = FindWrongSchema(*model.vocabulary, chat.tools.told);
     if (wrong) return wrong;
-    return ErrorOf(format.status(), chat.tools.told.empty() ? "messages" : "tools");
+    const bool is_schemas = format.status().code() == StatusCode::kUnsupported;
+    const char* const asked = chat.tools.told.empty() ? "messages" : "tools";
+    return ErrorOf(format.status(), is_schemas ? "response_format" : asked);
   }
   reply->format = std::move(format).value();
   if (reply->format == nullptr) return std::nullopt;
@@ -257,6 +253,8 @@ std::optional<ApiError> ReadChatTask(const ServedModel& model, const Json& body,
   CheckTextBytes(model, "messages", bytes, &fields);
   // Checked first for any template, so that its error names the field.
   if (fields.ok() && !chat.schema.empty()) FollowSchema(chat.schema, &fields, &request.sampling);
+  // A reply of calls has no content.
+  if (chat.tools.choice == ToolChoice::kRequired) request.sampling.grammar.clear();
   if (!fields.ok()) return fields.error();
   if (std::optional<ApiError> wrong = FillRequest(model, chat, &request, &task->reply)) {
     return wrong;

@@ -160,6 +160,37 @@ TEST_P(ToolCallTest, AFreeChoiceThatCallsNothingIsContent) {
   }
 }
 
+TEST_P(ToolCallTest, AFormatBesideToolsHoldsTheContentOfAReplyThatCallsNothing) {
+  Json body = Body(Json::array({Light()}));
+  body["parallel_tool_calls"] = false;
+  body["response_format"] = {{"type", "json_schema"},
+                             {"json_schema", {{"schema", {{"enum", {"yes", "no"}}}}}}};
+  const TokenId quote = served_.vocabulary().EncodeText("\"").value().front();
+  int contents = 0;
+  for (const char* choice : {"auto", "none", "required"}) {
+    body["tool_choice"] = choice;
+    for (const int bias : {100, -5}) {  // towards content, and away from it
+      body["logit_bias"] = {{std::to_string(quote), bias}};
+      const ApiReply reply = served_.PostJson(kChat, body);
+      ASSERT_EQ(reply.status, 200) << reply.body;
+      const Json& said = reply.body["choices"][0];
+      if (said["message"].contains("tool_calls")) {
+        EXPECT_STRNE(choice, "none");
+        EXPECT_EQ(said["finish_reason"], "tool_calls");
+        ExpectLightCall(said["message"]["tool_calls"][0]);
+        EXPECT_TRUE(said["message"]["content"].is_null());
+        continue;
+      }
+      EXPECT_STRNE(choice, "required");
+      EXPECT_EQ(said["finish_reason"], "stop");
+      const std::string content = said["message"]["content"];
+      EXPECT_TRUE(content == "\"yes\"" || content == "\"no\"") << content;
+      ++contents;
+    }
+  }
+  EXPECT_GE(contents, 3) << "where nothing may be called, and where the model would rather not";
+}
+
 TEST_P(ToolCallTest, ACallThatIsCutShortEndsByLengthWithItsBeginning) {
   Json body = Body(Json::array({Light()}));
   body["tool_choice"] = "required";
@@ -260,8 +291,6 @@ TEST(ToolFieldsTest, RefusesChoicesAndCallsThatMakeNoSense) {
   body["parallel_tool_calls"] = 1;
   refused(body, "parallel_tool_calls");
   body = Body(Json::array({Light()}));
-  body["response_format"] = {{"type", "json_object"}};
-  refused(body, "response_format");
   body["tool_choice"] = "none";
   body["max_tokens"] = 1;
   EXPECT_EQ(served.PostJson(kChat, body).status, 200);
@@ -301,6 +330,32 @@ TEST(ReasoningReplyTest, ASchemaHoldsBehindReasoningThatThePromptHasClosed) {
     EXPECT_TRUE(content == "\"on\"" || content == "\"off\"") << content;
     EXPECT_EQ(reply.body["choices"][0]["finish_reason"], "stop");
   }
+}
+
+// Tagged calls behind reasoning between tags.
+std::string ThinkingTools() {
+  std::string source = kTaggedTools;
+  const auto insert_behind = [&source](const std::string& mark, const std::string& text) {
+    source.insert(source.find(mark) + mark.size(), text);
+  };
+  insert_behind("{{- '<|im_start|>assistant' }}\n",
+                "{%- if m['reasoning_content'] %}{{- '\n<think>\n' + m['reasoning_content'] + "
+                "'\n</think>\n' }}{%- endif %}\n");
+  insert_behind("{{- '<|im_start|>assistant\\n' }}",
+                "{%- if enable_thinking is defined and not enable_thinking %}"
+                "{{- '<think>\n\n</think>\n\n' }}{%- endif %}");
+  return source;
+}
+
+TEST(ReasoningReplyTest, ASchemaBesideToolsIsRefusedWhereAReplyMayThink) {
+  ServedTinyModel served = Served(ThinkingTools().c_str());
+  Json body = Body(Json::array({Light()}));
+  body["response_format"] = {{"type", "json_object"}};
+  const ApiReply reply = served.PostJson(kChat, body);
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_EQ(reply.body["error"]["param"], "response_format");
+  body["chat_template_kwargs"] = {{"enable_thinking", false}};
+  EXPECT_EQ(served.PostJson(kChat, body).status, 200);
 }
 
 TEST(ReasoningReplyTest, FieldsOfReasoningAreChecked) {
