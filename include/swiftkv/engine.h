@@ -73,7 +73,8 @@ struct EngineSnapshot {
   double busy_seconds = 0;        // in steps: forward passes, scheduling, sampling and the rest
   double running_seconds = 0;     // the same, counted once for each choice in the cache
   double scheduling_seconds = 0;  // of busy_seconds: requests that came, and plans of steps
-  double sampling_seconds = 0;    // of busy_seconds: tokens drawn and told
+  double reserving_seconds = 0;  // of busy_seconds: slots of the cache made writable, memory mapped
+  double sampling_seconds = 0;   // of busy_seconds: tokens drawn and told
   KvBalance balance;
 };
 

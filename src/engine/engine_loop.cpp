@@ -43,10 +43,13 @@ void EngineLoop::Run(const std::atomic<bool>* abandon) {
     cache_->SetTime(now_ms);
     Accept(std::move(mail), now_ms);
     if (stop) break;
+    const double reserved = planner_.reserving_seconds();
     const StepPlan& plan = planner_.Plan();
     idle = plan.empty();
     const int running = roster_.CountRunning();
-    counted_.scheduling_seconds += SecondsSince(start);
+    const double reserving = planner_.reserving_seconds() - reserved;
+    counted_.reserving_seconds += reserving;
+    counted_.scheduling_seconds += SecondsSince(start) - reserving;
     if (!idle) Compute(plan, abandon);
     const double seconds = SecondsSince(start) + publishing;
     counted_.busy_seconds += seconds;

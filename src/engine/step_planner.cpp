@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 
 #include "base/byte_size.h"
@@ -127,10 +128,18 @@ void StepPlanner::EndForMemory(const Seat& seat) {
                               FormatByteSize(cache_->Balance().limit_bytes))));
 }
 
+bool StepPlanner::TryReserve(SequenceId sequence, int rows) {
+  const auto start = std::chrono::steady_clock::now();
+  const bool reserved = cache_->Reserve(sequence, rows).ok();
+  const auto took = std::chrono::steady_clock::now() - start;
+  reserving_seconds_ += std::chrono::duration<double>(took).count();
+  return reserved;
+}
+
 int StepPlanner::Reserve(std::size_t index, int rows) {
   const Seat seat = roster_->seat(index);
   for (;;) {
-    if (cache_->Reserve(*seat.choice->sequence, rows).ok()) return rows;
+    if (TryReserve(*seat.choice->sequence, rows)) return rows;
     if (const auto victim = ChooseVictim(roster_->candidates(), index)) {
       roster_->Preempt(*victim);
     } else if (!IsAlone(index)) {

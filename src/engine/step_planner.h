@@ -34,6 +34,10 @@ class StepPlanner {
   // Tells what the forward pass of the last plan took, in seconds: the next ones are cut to it.
   void Learn(double seconds) { budget_.Learn(streams_, prompt_rows_, seconds); }
 
+  // What Plan has spent so far on making slots of the cache writable, in seconds: new frames, and
+  // the memory that the system maps for them.
+  double reserving_seconds() const { return reserving_seconds_; }
+
   // Whose the slices of the last plan are, [slices].
   const std::vector<Seat>& seats() const { return seats_; }
 
@@ -49,6 +53,7 @@ class StepPlanner {
   // Makes the rows writable, fewer where it is alone and there is no room for all. 0: not in this
   // step.
   int Reserve(std::size_t index, int rows);
+  bool TryReserve(SequenceId sequence, int rows);
   void EndForMemory(const Seat& seat);
   void ShareOut();
   bool IsAlone(std::size_t index) const;
@@ -60,6 +65,7 @@ class StepPlanner {
   StepBudget budget_;
   const int max_places_;
   std::uint64_t step_ = 0;
+  double reserving_seconds_ = 0;
   StepPlan plan_;
   bool streams_ = false;  // somebody computed a token at a time in the last plan
   int prompt_rows_ = 0;   // of the last plan, those that were not

@@ -55,6 +55,7 @@ void FillShares(const EngineSnapshot& from, const EngineSnapshot& to, EngineBatc
   const double busy = to.busy_seconds - from.busy_seconds;
   row->overhead = 1 - to.forward_seconds / to.busy_seconds;
   row->scheduling_share = (to.scheduling_seconds - from.scheduling_seconds) / busy;
+  row->memory_share = (to.reserving_seconds - from.reserving_seconds) / busy;
   row->sampling_share = (to.sampling_seconds - from.sampling_seconds) / busy;
 }
 
@@ -254,7 +255,7 @@ EngineBatchRow MedianRow(const std::vector<EngineBatchRow>& rounds) {
   for (double EngineBatchRow::*field :
        {&EngineBatchRow::seconds, &EngineBatchRow::tokens_per_s, &EngineBatchRow::cached_tokens,
         &EngineBatchRow::ttft_mean_ms, &EngineBatchRow::ttft_max_ms, &EngineBatchRow::gap_max_ms,
-        &EngineBatchRow::overhead, &EngineBatchRow::scheduling_share,
+        &EngineBatchRow::overhead, &EngineBatchRow::scheduling_share, &EngineBatchRow::memory_share,
         &EngineBatchRow::sampling_share, &EngineBatchRow::kv_bytes,
         &EngineBatchRow::unshared_bytes}) {
     row.*field = MedianOf(rounds, field);

@@ -26,6 +26,7 @@ struct EngineBatchRow {
   double gap_max_ms = 0;        // between two tokens of one reply
   double overhead = 0;          // of the engine's time, what is spent outside of forward passes
   double scheduling_share = 0;  // of that time once all generate
+  double memory_share = 0;
   double sampling_share = 0;
   double kv_bytes = 0;        // the most that sequences held at once
   double unshared_bytes = 0;  // what they would hold if nothing were shared

@@ -35,6 +35,7 @@ Json BatchJson(const EngineBatchRow& row, const BenchEngineOptions& options) {
           {"gap_max_ms", Rounded(row.gap_max_ms)},
           {"overhead", Rounded(row.overhead)},
           {"scheduling_share", Rounded(row.scheduling_share)},
+          {"memory_share", Rounded(row.memory_share)},
           {"sampling_share", Rounded(row.sampling_share)},
           {"kv_bytes", row.kv_bytes},
           {"unshared_bytes", row.unshared_bytes}};
@@ -71,18 +72,19 @@ std::string EngineBenchText(const EngineBenchResult& result, const BenchEngineOp
   std::string text = fmt::format(
       "{} ({}), {} threads, {}, steps of at most {} tokens\n\n{} requests of {} shared and {} own "
       "tokens, {} new ones "
-      "each\n{:<10}{:>9}{:>10}{:>9}{:>11}{:>10}{:>9}{:>10}{:>9}{:>9}{:>11}{:>11}\n",
+      "each\n{:<10}{:>9}{:>10}{:>9}{:>11}{:>10}{:>9}{:>10}{:>9}{:>9}{:>9}{:>11}{:>11}\n",
       PrintableLine(result.model), PrintableLine(result.architecture), result.threads,
       CpuSummary(HostCpu()), result.chunk, options.requests, options.shared_tokens,
       options.own_tokens, options.new_tokens, "format", "seconds", "tokens/s", "cached",
-      "first, ms", "last, ms", "gap, ms", "overhead", "plans", "draws", "KV", "unshared");
+      "first, ms", "last, ms", "gap, ms", "overhead", "plans", "memory", "draws", "KV", "unshared");
   for (const EngineBatchRow& row : result.batches) {
     text += fmt::format(
-        "{:<10}{:>9.2f}{:>10.1f}{:>9.0f}{:>11.0f}{:>10.0f}{:>9.0f}{:>10.3f}{:>9.3f}{:>9.3f}{:>11}"
+        "{:<10}{:>9.2f}{:>10.1f}{:>9.0f}{:>11.0f}{:>10.0f}{:>9.0f}{:>10.3f}{:>9.3f}{:>9.3f}{:>9.3f}"
+        "{:>11}"
         "{:>11}\n",
         row.format, row.seconds, row.tokens_per_s, row.cached_tokens, row.ttft_mean_ms,
-        row.ttft_max_ms, row.gap_max_ms, row.overhead, row.scheduling_share, row.sampling_share,
-        Bytes(row.kv_bytes), Bytes(row.unshared_bytes));
+        row.ttft_max_ms, row.gap_max_ms, row.overhead, row.scheduling_share, row.memory_share,
+        row.sampling_share, Bytes(row.kv_bytes), Bytes(row.unshared_bytes));
   }
   if (result.late_prompts.empty()) return text;
   text += fmt::format("\na prompt of {} tokens beside a stream\n{:<10}{:>9}{:>11}{:>11}\n",
