@@ -33,8 +33,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   endforeach()
 endif()
 
-# Gives each file named after an instruction set its flags; on other processors such files are left
-# out.
+# Gives each file named after an instruction set its flags, which headers compiled for others do not
+# suit; on other processors such files are left out.
 function(swiftkv_set_isa_flags sources_variable)
   set(sources ${${sources_variable}})
   if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
@@ -46,7 +46,8 @@ function(swiftkv_set_isa_flags sources_variable)
     foreach(isa IN LISTS SWIFTKV_ISA_SUFFIXES)
       if(source MATCHES "_${isa}\\.cpp$")
         set_source_files_properties("${source}" PROPERTIES COMPILE_OPTIONS
-                                    "${SWIFTKV_ISA_FLAGS_${isa}};${SWIFTKV_KERNEL_FLAGS}")
+                                    "${SWIFTKV_ISA_FLAGS_${isa}};${SWIFTKV_KERNEL_FLAGS}"
+                                    SKIP_PRECOMPILE_HEADERS ON)
       endif()
     endforeach()
   endforeach()
