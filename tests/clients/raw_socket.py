@@ -10,11 +10,16 @@ from served_model import PATIENCE_SECONDS, ServedTest
 
 
 class RawSocket:
-    """A connection; used as a context it closes at its end."""
+    """A connection; used as a context it closes at its end. `receive_bytes`: what the kernel keeps of
+    what is not read, about; 0: as the system has it."""
 
-    def __init__(self, url):
+    def __init__(self, url, receive_bytes=0):
         place = urllib.parse.urlsplit(url)
-        self.socket = socket.create_connection((place.hostname, place.port), PATIENCE_SECONDS)
+        self.socket = socket.socket()
+        self.socket.settimeout(PATIENCE_SECONDS)
+        if receive_bytes:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        self.socket.connect((place.hostname, place.port))
         self.received = b""
 
     def __enter__(self):
