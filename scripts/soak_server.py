@@ -3,12 +3,17 @@
 """Holds `swiftkv serve` under mixed traffic of many clients, some of which leave at random points, and
 checks afterwards that nothing is left behind.
 
-Usage: soak_server.py [--seconds N] [--clients N] [--seed N] [--model GGUF] [--program FILE]
+Usage: soak_server.py [--seconds N] [--clients N] [--seed N] [--model GGUF | --tiny] [--program FILE]
+
+A program built with sanitizers computes so slowly that clients of a real model would see no more than
+a reply or two: --tiny serves a model of two small layers, which tests/write_tiny_model beside the
+program writes. What goes on is told on standard error every few seconds.
 
 Each client draws its requests and its faults from the seed and its own number: the same seed, the
 same requests. What must hold at the end:
   ALIVE    the same process, with the same answer to the same question as before
-  DRAINED  no request runs or waits, no byte of the cache is in use, no descriptor is open
+  DRAINED  no request runs or waits, no byte of the cache is in use, no descriptor is open, no
+           processor is busy
   FLAT     resident memory, fitted by a line over all samples after the first third of the time, grew
            by less than --most-growth
   RIGHT    every reply that was awaited was whole and had the status that it had to have
@@ -35,7 +40,15 @@ from soak_errands import Errands, fault_of
 
 SCRIPTS = pathlib.Path(__file__).resolve().parent
 PATIENCE_SECONDS = 120
+PROGRESS_SECONDS = 10
+IDLE_SECONDS = 0.5  # over which a server with nothing to do is watched
+MOST_IDLE_LOAD = 0.2  # processors that it may keep busy meanwhile
 MEBIBYTE = 1 << 20
+
+
+def tell(text):
+    """Says what goes on, at once, beside the report."""
+    print(f"[soak] {text}", file=sys.stderr, flush=True)
 
 
 class Traffic:
@@ -62,6 +75,11 @@ class Traffic:
                 if fault:
                     self.faults.append(f"client {number}, {errand.name}: {fault}")
 
+    def progress(self):
+        """Returns what became of errands so far, in short."""
+        with self.lock:
+            return f"{sum(self.counts.values())} errands, {len(self.faults)} faults"
+
     def run(self, errand):
         """Returns (what the client did, what was wrong with the reply)."""
         with socket.create_connection(("127.0.0.1", self.port), PATIENCE_SECONDS) as connection:
@@ -86,6 +104,9 @@ class Served:
     def __init__(self, arguments, folder):
         command = [arguments.program, "serve", "--json", "--port", "0", "-m", arguments.model]
         command += ["--kv-memory", arguments.kv_memory, "--drain-timeout", "5"]
+        if arguments.tiny:
+            command += ["--linear", "ggml"]  # nothing to choose from: a start without measuring
+        tell(f"{arguments.program} loads {arguments.model}")
         environment = {**os.environ, "SWIFTKV_CACHE_DIR": folder}
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
         told = self.process.stdout.readline()
@@ -110,6 +131,12 @@ class Served:
         statm = pathlib.Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii")
         return int(statm.split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
+    def processor_seconds(self):
+        """Returns the time of processors that the server has taken so far."""
+        stat = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text(encoding="ascii")
+        user, system = stat.rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
     def descriptors(self):
         """Returns how many descriptors are open."""
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
@@ -119,17 +146,20 @@ class Served:
         end = time.monotonic() + PATIENCE_SECONDS
         while True:
             kv = self.ask("/kv")
+            before = self.processor_seconds()
+            time.sleep(IDLE_SECONDS)
+            load = (self.processor_seconds() - before) / IDLE_SECONDS
             found = {
                 "running": kv["running"],
                 "waiting": kv["waiting"],
                 "live tokens": kv["live_tokens"],
                 "live bytes": kv["bytes"]["live_private"] + kv["bytes"]["live_shared"],
                 "descriptors": max(0, self.descriptors() - descriptors_before),
+                "processors busy": load if load > MOST_IDLE_LOAD else 0,
             }
             left = {name: count for name, count in found.items() if count}
             if not left or time.monotonic() > end:
                 return left
-            time.sleep(0.2)
 
 
 def slope(samples):
@@ -151,21 +181,29 @@ def soak(served, arguments):
     for client in clients:
         client.start()
     samples = []
-    while any(client.is_alive() for client in clients) and served.process.poll() is None:
+    told = 0.0
+    while (left := sum(client.is_alive() for client in clients)) and served.process.poll() is None:
         now = time.monotonic() - start
         if now < arguments.seconds:  # replies still awaited after that are no load like before
             samples.append((now, served.resident_bytes()))
+        if now >= told + PROGRESS_SECONDS:
+            told = now
+            tell(
+                f"{now:.0f} s: {traffic.progress()}, {left} clients, "
+                f"{samples[-1][1] / MEBIBYTE:.1f} MiB resident"
+            )
         time.sleep(min(1.0, arguments.seconds / 50))
     return traffic, samples
 
 
 def report(served, arguments, before, traffic, samples):
     """Prints what held and what did not; returns whether all did."""
-    late = [sample for sample in samples if sample[0] >= arguments.seconds / 3]
+    late = [one for one in samples if one[0] >= arguments.seconds / 3] or samples or [(0.0, 0)]
     per_second = slope(late)
     growth = per_second * (late[-1][0] - late[0][0])
     lines = {}
     alive = served.process.poll() is None
+    tell("looking at what is left")
     left = served.remains(before["descriptors"]) if alive else {"process": 0}
     alive = alive and served.probe() == before["answer"]
     lines["ALIVE"] = alive, "" if alive else "ended, or answers otherwise than before"
@@ -194,11 +232,12 @@ def read_arguments():
     add("--clients", type=int, default=16)
     add("--seed", type=int, default=1)
     add("--model", help="GGUF to serve (default: the one that scripts/fetch_models.py fetches)")
+    add("--tiny", action="store_true", help="serve a tiny model with random weights instead")
     add("--program", default=str(SCRIPTS.parent / "build" / "swiftkv"))
     add("--kv-memory", default="64MiB", help="small, so that the cache is full and evicts")
     add("--most-growth", type=float, default=8, metavar="MIB")
     arguments = parser.parse_args()
-    if arguments.model is None:
+    if arguments.model is None and not arguments.tiny:
         fetched = subprocess.run(
             [SCRIPTS / "fetch_models.py"], check=True, stdout=subprocess.PIPE, text=True
         )
@@ -206,13 +245,23 @@ def read_arguments():
     return arguments
 
 
+def write_tiny_model(program, folder):
+    """Writes the tiny model by what is built beside the program, and returns its path."""
+    writer = pathlib.Path(program).resolve().parent / "tests" / "write_tiny_model"
+    written = subprocess.run([writer, folder], check=True, stdout=subprocess.PIPE, text=True)
+    return written.stdout.strip()
+
+
 def main():
     """Runs the soak."""
     arguments = read_arguments()
     with tempfile.TemporaryDirectory() as folder:
+        if arguments.tiny:
+            arguments.model = write_tiny_model(arguments.program, folder)
         served = Served(arguments, folder)
         try:
             before = {"answer": served.probe(), "descriptors": served.descriptors()}
+            tell(f"{arguments.clients} clients for {arguments.seconds:g} s")
             traffic, samples = soak(served, arguments)
             held = report(served, arguments, before, traffic, samples)
             served.process.send_signal(signal.SIGTERM)
