@@ -10,7 +10,7 @@ MAKEFLAGS += --no-print-directory
 PROMPT ?= In one short paragraph: what does a key-value cache do for a language model?
 PREFIX ?= /usr/local
 
-.PHONY: help run build test bench peers soak check asan fuzz install clean
+.PHONY: help run build test bench peers soak check asan tsan fuzz install clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -50,6 +50,14 @@ asan:  ## Run the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@scripts/build.sh asan
 	@scripts/run_tests.py build-asan
 
+# ThreadSanitizer does not see how the threads of OpenMP wait for one another: teams of one.
+tsan: export OMP_THREAD_LIMIT := 1
+tsan: export TSAN_OPTIONS := suppressions=$(CURDIR)/scripts/tsan_suppressions.txt:second_deadlock_stack=1
+tsan:  ## Run engine, server and a short soak under ThreadSanitizer
+	@scripts/build.sh tsan
+	@scripts/run_tests.py build-tsan --tests-regex '^(base|engine|server)_tests$$'
+	@scripts/soak_server.py --tiny --program build-tsan/swiftkv --seconds 60 --most-growth 1000
+
 fuzz:  ## Run each fuzz target for FUZZ_SECONDS (default 60)
 	@scripts/run_fuzzers.sh
 
@@ -58,4 +66,4 @@ install: build  ## Install the program, the library, headers and CMake package u
 	@cmake --install build --prefix '$(PREFIX)'
 
 clean:  ## Remove the build directories; the cache stays
-	@rm -rf build build-asan build-fuzz
+	@rm -rf build build-asan build-tsan build-fuzz

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Prepares a build directory and builds a part of SwiftKV in it: scripts/build.sh
-# program|kernels|all|benches|asan|fuzz
+# program|kernels|all|benches|asan|tsan|fuzz
 #
 # Configures only when the directory is new or its settings changed; afterwards ninja alone decides
 # what is stale.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-part="${1:?usage: scripts/build.sh program|kernels|all|benches|asan|fuzz}"
+part="${1:?usage: scripts/build.sh program|kernels|all|benches|asan|tsan|fuzz}"
 directory=build
 sanitizers='-DSWIFTKV_SANITIZE=address,undefined'
 settings=()
@@ -22,6 +22,11 @@ case "$part" in
     directory=build-asan
     settings=(-DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O1 "$sanitizers")
     ;;
+  tsan)
+    directory=build-tsan
+    settings=(-DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O1 -DSWIFTKV_SANITIZE=thread)
+    targets=(base_tests engine_tests server_tests swiftkv write_tiny_model)
+    ;;
   fuzz)
     directory=build-fuzz
     settings=(-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DSWIFTKV_FUZZ=ON "$sanitizers"
@@ -29,7 +34,7 @@ case "$part" in
     targets=(fuzzers)
     ;;
   *)
-    echo "[setup] build.sh builds program, kernels, all, benches, asan or fuzz, not: $part" >&2
+    echo "[setup] build.sh builds program, kernels, all, benches, asan, tsan or fuzz, not: $part" >&2
     exit 2
     ;;
 esac
