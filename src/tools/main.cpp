@@ -7,6 +7,7 @@
 #include "tools/command_line.h"
 #include "tools/interrupt.h"
 #include "tools/standard_output.h"
+#include "tools/waiting_threads.h"
 
 namespace {
 
@@ -20,6 +21,7 @@ namespace {
 }  // namespace
 
 int main(int argc, char** argv) {
+  swiftkv::LetWaitingThreadsSleep(argv);
   swiftkv::OccupyStandardDescriptors();
   GrowStack();
   swiftkv::InstallSignalHandlers();
