@@ -2,6 +2,8 @@
 // Runs rows through sanitising, rotation, coding and layout, and back.
 #include "formats/scaled_codec.h"
 
+#include <cstring>
+
 #include "base/half.h"
 #include "formats/hadamard.h"
 #include "formats/row_quantization.h"
@@ -85,6 +87,24 @@ void ScaledCodec::DecodeStored(const PlaneView& plane, SlotRange slots, float* r
     const float scale = HalfToFloat(plane.scales[static_cast<std::size_t>(slots.first_slot) + t]);
     coding_->decode(codes + t * dim, scale, dim, rows + t * row_stride);
   }
+}
+
+void ScaledCodec::CopySlots(const PlaneView& source, std::span<const std::uint8_t> from,
+                            const MutablePlane& target, int first_slot) const {
+  const SlotRange written = {first_slot, static_cast<int>(from.size())};
+  CheckSlots(written);
+  const auto dim = static_cast<std::size_t>(source.head_dim);
+  const bool is_key = source.plane == Plane::kKey;
+  alignas(kPageAlignment) std::uint8_t read[kPageTokens * kMostChannels];
+  alignas(kPageAlignment) std::uint8_t picked[kPageTokens * kMostChannels];
+  const auto gather = is_key ? layout_->gather_keys : layout_->gather_values;
+  gather(reinterpret_cast<const std::uint8_t*>(source.data), dim, {0, kPageTokens}, read);
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    std::memcpy(picked + i * dim, read + from[i] * dim, dim);
+    target.scales[static_cast<std::size_t>(first_slot) + i] = source.scales[from[i]];
+  }
+  const auto scatter = is_key ? layout_->scatter_keys : layout_->scatter_values;
+  scatter(picked, dim, written, reinterpret_cast<std::uint8_t*>(target.data));
 }
 
 }  // namespace swiftkv

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "formats/code_layout.h"
 #include "formats/guided_rounding.h"
@@ -46,6 +47,11 @@ class ScaledCodec final : public PageCodec {
                     std::size_t row_stride) const;
   void DecodeStored(const PlaneView& plane, SlotRange slots, float* rows,
                     std::size_t row_stride) const;
+
+  // Copies codes and scales of slots `from` of a plane to slots from `first_slot` on of another,
+  // bit for bit; at most 16.
+  void CopySlots(const PlaneView& source, std::span<const std::uint8_t> from,
+                 const MutablePlane& target, int first_slot) const;
 
  private:
   const FormatInfo* info_;
