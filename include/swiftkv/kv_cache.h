@@ -58,7 +58,7 @@ struct KvCacheOptions {
   // Names the model, weights included: part of every block's key.
   std::string model_fingerprint;
   // Keeps free, within the bound, what Compact needs to begin with, so that it also works where
-  // sequences have filled the rest: about two blocks, and at least 16 OS pages.
+  // sequences have filled the rest: two blocks, 16 OS pages and a 64th of the bound.
   bool keeps_headroom = false;
 };
 
@@ -194,8 +194,8 @@ class KvCache {
   // Replaces what layers without a window hold below order.end by a segment of the tokens that each
   // head keeps (swiftkv/compaction.h). What is kept in the format that it is in stays bit for bit;
   // the rest is re-encoded. In formats of fewer than 8 bits block 0, the newest 128 tokens and the
-  // first and last two layers are kept in int8 instead. Ends a reservation. Length() and all
-  // positions stay. Later tokens get the grade kAny, and are findable only by sequences that stand
+  // first and last two layers are kept in int8 instead. Length(), all positions and a reservation
+  // stay. Later tokens get the grade kAny, and are findable only by sequences that stand
   // on the same segment; those of a segment that cannot be shared by nobody.
   //
   // Dense blocks that nobody else has or may find are freed one by one as they are copied; else the
@@ -292,6 +292,7 @@ class KvCache {
 
  private:
   struct State;
+  void AppendSegmentRuns(SequenceId sequence, int layer, std::vector<PageRun>* runs) const;
   explicit KvCache(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

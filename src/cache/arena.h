@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "cache/charged_array.h"
@@ -28,6 +29,12 @@ namespace swiftkv {
 class Arena {
  public:
   static constexpr std::uint32_t kNoFrame = FrameBitmap::kNone;
+
+  // OS pages [first, end).
+  struct PageSpan {
+    std::size_t first = 0;
+    std::size_t end = 0;
+  };
 
   // Reserves addresses for as many frames as the budget's limit could ever hold. `frame_bytes` is a
   // multiple of 64. `huge_pages` allows UseHugePages to do something where the system has them.
@@ -57,6 +64,14 @@ class Arena {
   // One more than the highest live frame.
   std::uint32_t end_of_live() const { return end_of_live_; }
 
+  // The OS pages that a frame touches.
+  PageSpan PagesOf(std::uint32_t frame) const;
+  // The live frames that touch an OS page; none where the page lies beyond.
+  std::span<const std::uint16_t> page_counts() const {
+    if (frames_per_page_.size() == 0) return {};
+    return {&frames_per_page_[0], frames_per_page_.size()};
+  }
+
   // OS pages that live frames touch.
   std::uint64_t mapped_bytes() const { return mapped_pages_ * OsPageBytes(); }
   // OS pages that were given back to the system so far.
@@ -74,18 +89,11 @@ class Arena {
   void CheckInvariants() const;
 
  private:
-  // OS pages [first, end).
-  struct PageSpan {
-    std::size_t first = 0;
-    std::size_t end = 0;
-  };
-
   static constexpr std::size_t kMostNoted = 64;
 
   Arena(std::size_t frame_bytes, std::uint32_t capacity)
       : frame_bytes_(frame_bytes), capacity_(capacity) {}
 
-  PageSpan PagesOf(std::uint32_t frame) const;
   bool TryGrowBookkeeping(std::uint32_t frame);
   // Notes stretches of huge pages that `pages`, just charged, completed.
   void NoteFullStretches(PageSpan pages);

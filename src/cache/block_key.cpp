@@ -3,9 +3,11 @@
 //
 //     root  = SHA-256("SKVROOT1", then per field: tag byte, u64 length, bytes)
 //     child = SHA-256("SKVBLCK1", parent's 32 bytes, u64 number of tokens, i32 tokens)
+//     segment = SHA-256("SKVSEGM1", last dense block's 32 bytes, u64 length of the recipe, its
+//     bytes)
 //
 // Numbers are little-endian. Tag and length make the encoding of the fields unambiguous; the first
-// eight bytes keep roots and children apart.
+// eight bytes keep roots, children and segments apart.
 #include "cache/block_key.h"
 
 #include <openssl/evp.h>
@@ -87,6 +89,14 @@ BlockKey ChildKey(const BlockKey& parent, std::span<const std::int32_t> tokens) 
   hash.Add(parent.bytes.data(), parent.bytes.size());
   hash.AddNumber(tokens.size());
   hash.Add(tokens.data(), tokens.size_bytes());
+  return hash.Finish();
+}
+
+BlockKey SegmentKey(const BlockKey& dense, std::string_view recipe) {
+  Sha256 hash("SKVSEGM1");
+  hash.Add(dense.bytes.data(), dense.bytes.size());
+  hash.AddNumber(recipe.size());
+  hash.Add(recipe.data(), recipe.size());
   return hash.Finish();
 }
 

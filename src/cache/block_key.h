@@ -42,6 +42,9 @@ BlockKey RootKey(const KeyRoot& root);
 // Returns the key of a block of `tokens` (16 of them when full) after `parent`.
 BlockKey ChildKey(const BlockKey& parent, std::span<const std::int32_t> tokens);
 
+// Returns the key of the segment that a recipe makes of the blocks which end with `dense`.
+BlockKey SegmentKey(const BlockKey& dense, std::string_view recipe);
+
 // Returns 64 lower-case hex digits.
 std::string ToHex(const BlockKey& key);
 

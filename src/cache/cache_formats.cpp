@@ -52,18 +52,34 @@ const StoredFormat* CacheFormats::FindKnown(const KvFormat& format) const {
 Status CacheFormats::TakePools(StoredLayout* stored) {
   stored->pools.reserve(stored->layout.frame_bytes.size());
   for (const std::size_t frame_bytes : stored->layout.frame_bytes) {
-    auto pool = std::find_if(pools_.begin(), pools_.end(), [&](const auto& known) {
-      return known->arena().frame_bytes() == frame_bytes;
-    });
-    if (pool == pools_.end()) {
-      FramePool::Options options = pool_options_;
-      options.frame_bytes = frame_bytes;
-      SKV_ASSIGN_OR_RETURN(auto fresh, FramePool::Create(options, budget_));
-      pool = pools_.insert(pool, std::move(fresh));
-    }
-    stored->pools.push_back(pool->get());
+    SKV_ASSIGN_OR_RETURN(FramePool* const pool, TakePool(frame_bytes));
+    stored->pools.push_back(pool);
   }
   return Status::Ok();
+}
+
+Result<FramePool*> CacheFormats::TakePool(std::size_t frame_bytes) {
+  const auto known = std::find_if(pools_.begin(), pools_.end(), [&](const auto& pool) {
+    return pool->arena().frame_bytes() == frame_bytes;
+  });
+  if (known != pools_.end()) return known->get();
+  FramePool::Options options = pool_options_;
+  options.frame_bytes = frame_bytes;
+  SKV_ASSIGN_OR_RETURN(auto fresh, FramePool::Create(options, budget_));
+  pools_.push_back(std::move(fresh));
+  return pools_.back().get();
+}
+
+Result<FramePool*> CacheFormats::PoolOf(std::size_t frame_bytes) {
+  const std::size_t known_pools = pools_.size();
+  SKV_ASSIGN_OR_RETURN(FramePool* const pool, TakePool(frame_bytes));
+  if (pools_.size() == known_pools || ledger_->TryAdd(pool->heap_bytes())) return pool;
+  const std::uint64_t heap = pool->heap_bytes();
+  pools_.pop_back();
+  return Status::ResourceExhausted(
+      fmt::format("frames of {} bytes need {} more bytes for bookkeeping than the KV cache's bound "
+                  "of {} leaves, which are: {}",
+                  frame_bytes, heap, budget_->limit_bytes(), budget_->left_bytes()));
 }
 
 std::uint64_t CacheFormats::heap_bytes() const {

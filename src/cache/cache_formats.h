@@ -56,14 +56,19 @@ class CacheFormats {
   // Returns a format that was found before, or null.
   const StoredFormat* FindKnown(const KvFormat& format) const;
 
+  // Returns the size class of frames of `frame_bytes`, which may be new. Errors: ResourceExhausted
+  // where the bound has no room for its bookkeeping.
+  Result<FramePool*> PoolOf(std::size_t frame_bytes);
+
   const std::vector<std::unique_ptr<FramePool>>& pools() const { return pools_; }
 
   // Returns what formats and size classes book on the heap.
   std::uint64_t heap_bytes() const;
 
  private:
-  // Gives every group its size class; new ones go to the end of pools_.
+  // Gives every group its size class; new ones go to the end of pools_, not booked yet.
   Status TakePools(StoredLayout* stored);
+  Result<FramePool*> TakePool(std::size_t frame_bytes);
 
   const CacheGeometry* const geometry_;
   MemoryBudget* const budget_;

@@ -117,6 +117,12 @@ void FramePool::ShrinkKeeperTags() {
   keeper_tags_.Shrink(std::min(keeper_tags_.size(), end));
 }
 
+FramePool::Twin FramePool::OwnTwin(std::uint32_t frame) const {
+  if (twin(frame) == Arena::kNoFrame) return {};
+  const Twin& other = twins_[frame];
+  return other.pool->IsWritable(other.frame) ? other : Twin{};
+}
+
 bool FramePool::TrySetTwin(std::uint32_t frame, FramePool* pool, std::uint32_t other) {
   SKV_CHECK(references_[frame] > 0 && twin(frame) == Arena::kNoFrame);
   if (!twins_.TryGrow(std::max<std::size_t>(twins_.size(), frame + std::size_t{1}))) return false;

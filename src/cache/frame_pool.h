@@ -79,6 +79,12 @@ class FramePool {
     return frame < twins_.size() && twins_[frame].pool != nullptr ? twins_[frame].frame
                                                                   : Arena::kNoFrame;
   }
+  struct Twin {
+    FramePool* pool;  // null: none
+    std::uint32_t frame;
+  };
+  // Returns a frame's twin that no one else has, nor the keeper.
+  Twin OwnTwin(std::uint32_t frame) const;
   // Makes frame `other` of `pool` the twin of a frame that has none, with a reference of its own.
   // False, and no change, where the budget has no room.
   [[nodiscard]] bool TrySetTwin(std::uint32_t frame, FramePool* pool, std::uint32_t other);
@@ -107,11 +113,6 @@ class FramePool {
 
   // Frees frames that nobody holds any more.
   void Free(std::span<const std::uint32_t> frames);
-
-  struct Twin {
-    FramePool* pool;  // null: none
-    std::uint32_t frame;
-  };
 
   // Gives the room of twins beyond the live frames back, all of it where there is no twin.
   void ShrinkTwins();

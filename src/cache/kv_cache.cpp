@@ -32,6 +32,16 @@ bool GuidesFit(const KeyGuides& guides, const std::vector<LayerShape>& layers) {
   return true;
 }
 
+// Two blocks, because heads may begin a page each in two formats before a block is free; what the
+// bookkeeping of new size classes takes; and the positions of all that the bound can hold.
+std::uint64_t HeadroomBytes(const KvCacheOptions& options, std::uint64_t block_bytes) {
+  if (!options.keeps_headroom) return 0;
+  constexpr std::uint64_t kBookkeepingPages = 16;
+  constexpr std::uint64_t kBytesPerPositionByte = 64;
+  return 2 * block_bytes + kBookkeepingPages * OsPageBytes() +
+         options.memory_bytes / kBytesPerPositionByte;
+}
+
 std::uint64_t BytesPerToken(const StoredFormat& format) {
   return format.sealed.layout.block_bytes() / kPageTokens;
 }
@@ -49,8 +59,10 @@ Result<std::unique_ptr<KvCache>> KvCache::Create(const KvCacheOptions& options) 
     geometry.key_guides = options.key_guides;
   }
   SKV_ASSIGN_OR_RETURN(FormatPlan plan, FormatPlan::For(geometry.layers, format.key, format.value));
-  const std::uint64_t smallest = SmallestBound(BlockLayout::For(geometry, std::move(plan.open)),
-                                               BlockLayout::For(geometry, std::move(plan.sealed)));
+  const BlockLayout open = BlockLayout::For(geometry, std::move(plan.open));
+  const std::uint64_t headroom = HeadroomBytes(options, open.block_bytes());
+  const std::uint64_t smallest =
+      SmallestBound(open, BlockLayout::For(geometry, std::move(plan.sealed))) + headroom;
   if (options.memory_bytes < smallest) {
     return Status::InvalidArgument(
         fmt::format("the KV cache needs at least {} bytes for one block of 16 tokens, not: {}",
@@ -69,6 +81,7 @@ Result<std::unique_ptr<KvCache>> KvCache::Create(const KvCacheOptions& options) 
   state->model_fingerprint = options.model_fingerprint;
   SKV_RETURN_IF_ERROR(state->sequences->Open());
   SKV_ASSIGN_OR_RETURN(state->own_format, state->sequences->Know(format));
+  state->budget.KeepHeadroom(headroom);
   return std::unique_ptr<KvCache>(new KvCache(std::move(state)));
 }
 
@@ -113,7 +126,8 @@ Status KvCache::PinPrefix(const KvFormat& format, const PrefixScope& scope,
 void KvCache::SetTime(std::int64_t milliseconds) { state_->sequences->SetTime(milliseconds); }
 
 std::uint64_t KvCache::ReclaimableBytes() const {
-  return state_->sequences->index().reclaimable_bytes();
+  return state_->sequences->index().reclaimable_bytes() +
+         state_->sequences->segments().reclaimable_bytes();
 }
 
 Status KvCache::UnpinPrefix(const KvFormat& format, const PrefixScope& scope,
@@ -193,6 +207,7 @@ void KvCache::AppendRuns(SequenceId id, int layer_index, int extra_tokens,
   const PageTable& table = sequence.tables[group];
   const std::int64_t end = sequence.length + extra_tokens;
   SKV_CHECK(extra_tokens >= 0 && end <= sequence.reserved_end, "views end at what is reserved");
+  AppendSegmentRuns(id, layer_index, runs);
   for (const BlockStretch& stretch : table.Stretches(table.first_block(), BlocksFor(end))) {
     if (stretch.frames.empty()) continue;
     const LayerPlace& place = PlaceOf(format.in(stretch.is_sealed), layer_index);
@@ -265,6 +280,13 @@ double KvCache::bits_per_value(SequenceId id) const {
       values += tokens * token_values;
     }
   }
+  if (sequence.segment != nullptr) {
+    for (const SegmentRun& run : sequence.segment->runs) {
+      const auto tokens = static_cast<double>(run.num_tokens);
+      bits += tokens * 8.0 * run.layout.bytes / kPageTokens;
+      values += tokens * 2 * layer(run.layer).head_dim;
+    }
+  }
   return values > 0 ? bits / values : 0;
 }
 
@@ -278,6 +300,11 @@ KvBalance KvCache::Balance() const {
     balance.metadata_bytes += pool->metadata_bytes();
     balance.returned_bytes += pool->arena().returned_bytes();
   }
+  // A segment is the one owner of its pages, whoever stands on it.
+  const SegmentStore& segments = state_->sequences->segments();
+  balance.live_private_bytes -= segments.shared_bytes() + segments.idle_bytes();
+  balance.live_shared_bytes += segments.shared_bytes();
+  balance.cached_bytes += segments.idle_bytes();
   balance.metadata_heap_bytes = state_->sequences->ledger().charged_bytes();
   balance.metadata_bytes += balance.metadata_heap_bytes;
   balance.metadata_bytes += state_->sequences->index().metadata_bytes();

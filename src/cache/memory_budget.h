@@ -2,7 +2,8 @@
 // Holds the one hard bound of memory that everything in a cache is charged to.
 //
 // Owner: the cache's thread. Charges come before the first touch of what they stand for, so what
-// the kernel counts never passes the bound.
+// the kernel counts never passes the bound. A part of the bound may be kept free as headroom, which
+// only those who have entered it may charge.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +24,29 @@ class MemoryBudget {
   // is peak_bytes() from before.
   void RestorePeak(std::uint64_t bytes);
 
+  // Keeps `bytes`, at most the limit, free from now on.
+  void KeepHeadroom(std::uint64_t bytes) { kept_bytes_ = bytes; }
+  // Between these calls, the headroom may be charged as all else. Who enters leaves once what is
+  // used no longer reaches into it.
+  void EnterHeadroom() { is_inside_ = true; }
+  void LeaveHeadroom() { is_inside_ = false; }
+  std::uint64_t headroom_bytes() const { return kept_bytes_; }
+
   std::uint64_t limit_bytes() const { return limit_bytes_; }
   std::uint64_t used_bytes() const { return used_bytes_; }
-  std::uint64_t left_bytes() const { return limit_bytes_ - used_bytes_; }
+  // What TryCharge may still charge.
+  std::uint64_t left_bytes() const {
+    const std::uint64_t open = limit_bytes_ - (is_inside_ ? 0 : kept_bytes_);
+    return open > used_bytes_ ? open - used_bytes_ : 0;
+  }
   std::uint64_t peak_bytes() const { return peak_bytes_; }
 
  private:
   const std::uint64_t limit_bytes_;
   std::uint64_t used_bytes_ = 0;  // <= limit_bytes_
   std::uint64_t peak_bytes_ = 0;  // >= used_bytes_
+  std::uint64_t kept_bytes_ = 0;  // <= limit_bytes_
+  bool is_inside_ = false;
 };
 
 }  // namespace swiftkv

@@ -45,11 +45,14 @@ NodeId PrefixIndex::FindPublished(const BlockKey& key, std::span<const std::int3
   return best;
 }
 
-NodeId PrefixIndex::TryRoot(const BlockKey& key, const StoredFormat* format) {
+NodeId PrefixIndex::TryRoot(const BlockKey& key, const StoredFormat* format,
+                            std::int64_t first_block) {
   const NodeId known = tree_.FindRoot(key, format);
   if (known != kNoNode) return known;
   if (!queue_.TryGrow(tree_.num_nodes() + 1)) return kNoNode;
-  const NodeId id = tree_.TryAdd({key, {}, format, Quality::kExact}, kNoNode);
+  const PrefixTree::Name name = {
+      key, {}, format, Quality::kExact, static_cast<std::int32_t>(first_block)};
+  const NodeId id = tree_.TryAdd(name, kNoNode);
   if (id == kNoNode) queue_.Shrink(tree_.num_nodes());
   return id;
 }

@@ -56,9 +56,11 @@ class PrefixIndex final : public FrameKeeper {
     return beginnings_.MayContain(tokens);
   }
 
-  // Names. Return kNoNode where the budget has no room for the node (or, never seen yet, another
+  // Names. A root stands before block `first_block`: 0, or where a segment ends whose lineage its
+  // key is. Return kNoNode where the budget has no room for the node (or, never seen yet, another
   // block has the same key). The caller then stands on the node, or it may go at the next call.
-  [[nodiscard]] NodeId TryRoot(const BlockKey& key, const StoredFormat* format);
+  [[nodiscard]] NodeId TryRoot(const BlockKey& key, const StoredFormat* format,
+                               std::int64_t first_block = 0);
   // The block of 16 `tokens` after `parent`: published in `grade` or a better one, or to be.
   [[nodiscard]] NodeId TryChild(NodeId parent, std::span<const std::int32_t> tokens, Quality grade);
   void Stand(NodeId id) { ++tree_[id].standing; }
@@ -83,6 +85,12 @@ class PrefixIndex final : public FrameKeeper {
   // Evicts what is worth least; false where nothing is left that can go.
   bool EvictNext();
   std::uint64_t reclaimable_bytes() const { return reclaimable_bytes_; }
+  // The age of what EvictNext would take, and the queue's clock, which moves to the age of what
+  // went (cache/prefix_eviction.h). There is such a thing while evicts_next().
+  bool evicts_next() const { return !queue_.empty(); }
+  double next_age() const { return queue_.age(queue_.first()); }
+  double clock() const { return queue_.clock(); }
+  void Advance(double age) { queue_.Advance(age); }
 
   // Keeps what a hit that ends with node `id` needs until a time. False, and no change, where the
   // budget has no room to note it.

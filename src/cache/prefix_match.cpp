@@ -149,7 +149,7 @@ bool PrefixMatcher::IsKnownUnderOtherSalts(const PrefixQuery& query) const {
   int looked_at = 0;
   for (NodeId root = tree.newest_root(); root != kNoNode && looked_at < kMostScopes;
        root = tree[root].next_sibling) {
-    if (tree[root].key == query.root) continue;
+    if (tree[root].key == query.root || tree[root].block >= 0) continue;
     ++looked_at;
     const NodeId first = tree.First(ChildKey(tree[root].key, beginning));
     if (first != kNoNode && tree[first].published) return true;

@@ -3,7 +3,8 @@
 //
 // A node is identified by (key, format, grade). It is published while the index holds frames for
 // it, and only then findable; a sequence that has named a block which it may not publish yet keeps
-// the node alive without. A root stands for position 0 of one scope and format: it has no tokens.
+// the node alive without. A root has no tokens: it stands for position 0 of one scope and format,
+// or for the end of a compressed segment, whose lineage its key then is.
 #pragma once
 
 #include <array>
@@ -29,7 +30,7 @@ struct PrefixNode {
   NodeId previous_sibling;
   NodeId next_in_bucket;
   NodeId toward;           // scratch: the child through which a path leads down
-  std::int32_t block;      // -1 for a root
+  std::int32_t block;      // of a root: the one before its children's, -1 at position 0
   std::uint32_t standing;  // sequences whose last named block this is
   std::uint32_t published_children;
   std::uint32_t held_children;   // children that are held
@@ -45,7 +46,7 @@ struct PrefixNode {
   bool published;
   bool counts_as_held;  // in the parent's held_children
 
-  bool is_root() const { return block < 0; }
+  bool is_root() const { return parent == kNoNode; }
 };
 
 }  // namespace swiftkv

@@ -52,7 +52,7 @@ NodeId PrefixTree::TryAdd(const Name& name, NodeId parent) {
   std::copy(name.tokens.begin(), name.tokens.end(), node.tokens.begin());
   node.format = name.format;
   node.grade = name.grade;
-  node.block = parent == kNoNode ? -1 : nodes_[parent].block + 1;
+  node.block = parent == kNoNode ? name.first_block - 1 : nodes_[parent].block + 1;
   node.queue_position = UINT32_MAX;
   std::fill_n(frames(id), groups_, Arena::kNoFrame);
   Link(id, parent);

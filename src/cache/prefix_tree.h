@@ -25,6 +25,7 @@ class PrefixTree {
     std::span<const std::int32_t> tokens;  // [16]; empty for a root
     const StoredFormat* format = nullptr;
     Quality grade = Quality::kExact;
+    std::int32_t first_block = 0;  // of a root: the block that its children are
   };
 
   // Reserves addresses for as many nodes as may be, with `groups` frames each. Both pointers

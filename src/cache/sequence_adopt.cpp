@@ -75,7 +75,10 @@ Result<PrefixHit> SequenceSet::AdoptPrefix(SequenceId id, std::span<const std::i
 // References to everything found come first: what is about to be used is not evicted to make room
 // for it. After false, nothing has changed.
 bool SequenceSet::TryAdopt(Sequence* sequence, const PrefixMatch& match) {
-  const std::int64_t from = *std::min_element(held_blocks_.begin(), held_blocks_.end());
+  std::int64_t from = match.blocks;
+  for (std::size_t group = 0; group < held_blocks_.size(); ++group) {
+    from = std::min(from, FirstAdopted(match, group));
+  }
   const auto for_each_frame = [&](const auto& visit) {
     NodeId node = match.node;
     for (std::int64_t block = match.blocks - 1; block >= from; --block) {

@@ -10,11 +10,16 @@
 namespace swiftkv {
 namespace {
 
-void CheckTable(const Sequence& sequence, const PageTable& table, int window, bool seals) {
+void CheckTable(const Sequence& sequence, std::size_t group, int window) {
+  const PageTable& table = sequence.tables[group];
+  const bool seals = sequence.format->seals(group);
+  const bool is_compacted = window == 0 && sequence.segment != nullptr;
   SKV_CHECK(table.end_block() == BlocksFor(sequence.reserved_end),
             "a table ends at its sequence's reservation");
-  SKV_CHECK(table.first_block() >= 0 &&
-                table.first_block() <= OldestVisibleBlock(sequence.length, window),
+  SKV_CHECK(is_compacted ? table.first_block() == sequence.segment->end / kPageTokens &&
+                               sequence.length >= sequence.segment->end
+                         : table.first_block() >= 0 &&
+                               table.first_block() <= OldestVisibleBlock(sequence.length, window),
             "a table lacks blocks that its window sees");
   const std::int64_t sealed_begin = std::max<std::int64_t>(1, table.first_block());
   SKV_CHECK(table.sealed_end() >= sealed_begin);
@@ -53,11 +58,16 @@ void SequenceSet::CheckNames(const Sequence& sequence) const {
 }
 
 void SequenceSet::CheckInvariants() const {
-  std::map<const FramePool*, std::vector<std::uint32_t>> owners;
+  SegmentStore::FrameOwners owners;
   for (const auto& pool : pools()) owners[pool.get()].resize(pool->arena().end_of_live());
+  std::vector<const CompressedSegment*> stood_on;
+  for (const Sequence& sequence : slots_) {
+    if (sequence.segment != nullptr) stood_on.push_back(sequence.segment);
+  }
+  segments_.CheckInvariants(stood_on, &owners);
 
-  std::uint64_t heap =
-      slots_.capacity() * sizeof(Sequence) + formats_.heap_bytes() + index_.heap_bytes();
+  std::uint64_t heap = slots_.capacity() * sizeof(Sequence) + formats_.heap_bytes() +
+                       index_.heap_bytes() + segments_.heap_bytes();
   std::uint32_t live = 0;
   std::vector<NodeId> standing;
   for (const Sequence& sequence : slots_) {
@@ -73,7 +83,7 @@ void SequenceSet::CheckInvariants() const {
     if (sequence.names.node != kNoNode) standing.push_back(sequence.names.node);
     for (std::size_t group = 0; group < sequence.tables.size(); ++group) {
       const PageTable& table = sequence.tables[group];
-      CheckTable(sequence, table, geometry_->window(group), sequence.format->seals(group));
+      CheckTable(sequence, group, geometry_->window(group));
       heap += table.heap_bytes();
       std::int64_t block = table.first_block();
       for (const std::uint32_t frame : table.frames()) {

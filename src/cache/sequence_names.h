@@ -22,7 +22,8 @@ struct SequenceNames {
   std::uint64_t hit_tokens = 0;
   Quality allowed = Quality::kExact;  // the worst grade that it reads
   Quality grade = Quality::kExact;    // the worst of its format and of all that it has read
-  BlockKey root;                      // key of the scope
+  BlockKey scope;                     // its key
+  BlockKey root;                      // the scope's, or the lineage of the segment stood on
   NodeId node = kNoNode;              // of the last whole block named, or the root
   std::int64_t end = 0;               // tokens [0, end) are named
   std::int64_t published_end = 0;     // blocks [0, published_end) were made findable, or found

@@ -122,9 +122,9 @@ void SequenceSet::MakeLastBlocksWritable(Sequence* sequence) {
 }
 
 std::uint64_t SequenceSet::EvictableBytes() const {
-  std::uint64_t bytes = index_.reclaimable_bytes();
+  std::uint64_t bytes = index_.reclaimable_bytes() + segments_.reclaimable_bytes();
   if (bytes == 0) return 0;
-  bytes += index_.metadata_bytes() + index_.heap_bytes();
+  bytes += index_.metadata_bytes() + index_.heap_bytes() + segments_.heap_bytes();
   for (const auto& pool : pools()) bytes += pool->keeper_bytes();
   return bytes;
 }

@@ -52,22 +52,36 @@ DroppedPrefixes SequenceSet::DropPrefixes() {
   for (Sequence& sequence : slots_) {
     if (sequence.live) Unname(&sequence);
   }
-  const std::uint64_t blocks = index_.Clear();
+  const std::uint64_t blocks = index_.Clear() + segments_.DropAll();
   return {blocks, before - CachedBytes()};
 }
 
 DroppedPrefixes SequenceSet::DropPrefixes(const BlockKey& root) {
   const std::uint64_t before = CachedBytes();
   for (Sequence& sequence : slots_) {
-    if (sequence.live && sequence.names.root == root) Unname(&sequence);
+    if (sequence.live && sequence.names.scope == root) Unname(&sequence);
   }
-  const std::uint64_t blocks = index_.Clear(root);
+  const std::uint64_t blocks = index_.Clear(root) + segments_.DropScope(root);
   return {blocks, before - CachedBytes()};
+}
+
+bool SequenceSet::EvictNext() {
+  const CompressedSegment* const segment = segments_.EvictionCandidate();
+  if (segment == nullptr || (index_.evicts_next() && index_.next_age() <= segment->age)) {
+    return index_.EvictNext();
+  }
+  segments_.Evict(segment);
+  return true;
+}
+
+void SequenceSet::SetTime(std::int64_t milliseconds) {
+  index_.SetTime(milliseconds);
+  segments_.SetTime(milliseconds);
 }
 
 std::uint64_t SequenceSet::CachedBytes() const {
   return std::accumulate(
-      pools().begin(), pools().end(), std::uint64_t{0},
+      pools().begin(), pools().end(), segments_.idle_bytes(),
       [](std::uint64_t sum, const auto& pool) { return sum + pool->cached_bytes(); });
 }
 

@@ -37,6 +37,7 @@ SequenceSet::SequenceSet(const CacheGeometry* geometry, MemoryBudget* budget,
       budget_(budget),
       ledger_(budget),
       index_(geometry, budget, &ledger_),
+      segments_(geometry, &index_, &ledger_),
       formats_(geometry, budget, &ledger_, WithKeeper(pool_options, &index_)),
       pending_(geometry->groups.size()),
       block_frames_(geometry->groups.size()),
@@ -46,7 +47,7 @@ Result<const StoredFormat*> SequenceSet::Know(const KvFormat& format) {
   for (;;) {
     Result<const StoredFormat*> known = formats_.Find(format);
     const bool lacks_room = known.status().code() == StatusCode::kResourceExhausted;
-    if (known.ok() || !lacks_room || !index_.EvictNext()) return known;
+    if (known.ok() || !lacks_room || !EvictNext()) return known;
   }
 }
 
@@ -106,7 +107,7 @@ Result<SequenceId> SequenceSet::CreateSequence(const StoredFormat* format, const
   names.counts = scope.counts;
   names.allowed = scope.allowed;
   names.grade = format->quality();
-  names.root = root;
+  names.scope = names.root = root;
   return id;
 }
 
@@ -132,6 +133,8 @@ Result<SequenceId> SequenceSet::Fork(SequenceId parent_id) {
   child.names = parent.names;
   child.names.queried_tokens = child.names.hit_tokens = 0;  // the parent counts them
   if (child.names.node != kNoNode) index_.Stand(child.names.node);
+  child.segment = parent.segment;
+  if (child.segment != nullptr) segments_.AddOwner(child.segment);
   for (std::size_t group = 0; group < child.tables.size(); ++group) {
     const PageTable& from = parent.tables[group];
     PageTable& to = child.tables[group];
@@ -157,6 +160,7 @@ void SequenceSet::Release(SequenceId id) {
     heap += table.heap_bytes();
   }
   Unname(&sequence);
+  if (sequence.segment != nullptr) segments_.RemoveOwner(sequence.segment);
   sequence = Sequence{};
   sequence.next_free = first_free_;
   first_free_ = IndexOf(id);
@@ -237,7 +241,14 @@ Status SequenceSet::Truncate(SequenceId id, std::int64_t length) {
         fmt::format("a sequence of {} tokens can be cut to 0 to {}, not: {}", sequence.length,
                     sequence.length, length));
   }
+  if (length > 0 && sequence.segment != nullptr && length < sequence.segment->end) {
+    return Status::Unsupported(
+        fmt::format("a sequence that stands on a segment of {} tokens can be cut to that many or "
+                    "more, or to 0, not: {}",
+                    sequence.segment->end, length));
+  }
   for (std::size_t group = 0; group < sequence.tables.size() && length > 0; ++group) {
+    if (geometry_->window(group) == 0) continue;
     const std::int64_t needed = OldestVisibleBlock(length, geometry_->window(group));
     if (sequence.tables[group].first_block() <= needed) continue;
     return Status::Unsupported(fmt::format(
@@ -252,6 +263,7 @@ Status SequenceSet::Truncate(SequenceId id, std::int64_t length) {
       table.DropFrom(table.first_block());
       table.StartAt(0);
     }
+    LeaveSegment(&sequence);
   }
   sequence.length = length;
   ShortenNames(&sequence);

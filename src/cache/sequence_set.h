@@ -11,6 +11,8 @@
 // - Blocks are sealed by Commit alone, in order, once their tokens are older than the newest 128;
 //   what the bound has no room for waits for a later Commit. Truncate may leave sealed blocks among
 //   the newest tokens: the bits that they lost do not come back.
+// - Where the sequence stands on a segment, tables of groups without a window start at its end, and
+//   length lies there or after it.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +25,12 @@
 #include "cache/heap_ledger.h"
 #include "cache/page_table.h"
 #include "cache/prefix_match.h"
+#include "cache/segment_store.h"
 #include "cache/sequence_names.h"
 
 namespace swiftkv {
+
+struct CompactionSource;
 
 struct Sequence {
   const StoredFormat* format = nullptr;  // null in a free slot
@@ -33,8 +38,9 @@ struct Sequence {
   std::int64_t reserved_end = 0;         // positions [length, reserved_end) are writable
   std::vector<PageTable> tables;         // [groups]; empty in a free slot
   SequenceNames names;
-  std::uint32_t generation = 0;  // tells ids of a reused slot apart
-  std::uint32_t next_free = 0;   // in a free slot: the next one
+  CompressedSegment* segment = nullptr;  // that it stands on, or null
+  std::uint32_t generation = 0;          // tells ids of a reused slot apart
+  std::uint32_t next_free = 0;           // in a free slot: the next one
   bool live = false;
 
   // The size class of one block's frame.
@@ -69,12 +75,26 @@ class SequenceSet {
   void WorsenGrade(SequenceId id, Quality grade);
   Status PinPrefix(const KvFormat& format, const BlockKey& root, Quality allowed,
                    std::span<const std::int32_t> tokens, std::int64_t until_ms);
-  void SetTime(std::int64_t milliseconds) { index_.SetTime(milliseconds); }
+  void SetTime(std::int64_t milliseconds);
   Status UnpinPrefix(const KvFormat& format, const BlockKey& root,
                      std::span<const std::int32_t> tokens);
   DroppedPrefixes DropPrefixes();
   DroppedPrefixes DropPrefixes(const BlockKey& root);
   Status Truncate(SequenceId id, std::int64_t length);
+  Result<CompactionResult> Compact(SequenceId id, const CompactionOrder& order);
+  // What a look-up of segments goes by.
+  struct SegmentLookUp {
+    const KvFormat* format = nullptr;
+    BlockKey scope;
+    Quality allowed = Quality::kExact;
+    std::span<const std::int32_t> tokens;
+    std::string_view recipe;
+    bool leaves_one = true;  // the last token is not looked for
+  };
+  CompressedSegment* FindSegment(const SegmentLookUp& look_up) const;
+  Result<std::int64_t> AdoptSegment(SequenceId id, std::span<const std::int32_t> tokens,
+                                    std::string_view recipe);
+  Status PinSegment(const SegmentLookUp& look_up, std::int64_t until_ms);
 
   // Stops the process where `id` names no live sequence.
   const Sequence& Get(SequenceId id) const;
@@ -82,6 +102,7 @@ class SequenceSet {
   const std::vector<std::unique_ptr<FramePool>>& pools() const { return formats_.pools(); }
   const HeapLedger& ledger() const { return ledger_; }
   const PrefixIndex& index() const { return index_; }
+  const SegmentStore& segments() const { return segments_; }
 
   std::uint64_t live_tokens() const;
 
@@ -114,10 +135,13 @@ class SequenceSet {
   template <typename Try>
   bool WithEviction(const Try& try_once) {
     while (!try_once()) {
-      if (!index_.EvictNext()) return false;
+      if (!EvictNext()) return false;
     }
     return true;
   }
+
+  // Evicts the cached block or idle segment that is worth least; false where nothing is left.
+  bool EvictNext();
 
   // Returns a frame with one owner, or Arena::kNoFrame where even eviction finds no room.
   std::uint32_t AllocateFrame(FramePool* frames);
@@ -143,6 +167,19 @@ class SequenceSet {
   bool TrySealNext(Sequence* sequence, std::size_t group);
   void OpenLastBlock(Sequence* sequence, std::size_t group, std::uint32_t copy);
 
+  // Parts of Compact.
+  void NameSegment(const Sequence& sequence, const CompactionOrder& order,
+                   CompressedSegment* segment);
+  Status MakeRoomFor(const CompactionSource& source, CompressedSegment* segment);
+  Status TakePools(CompressedSegment* segment);
+  bool TryMakeWindowRooms(CompressedSegment* segment, const Sequence& sequence);
+  void CopyWindows(const Sequence& sequence, CompressedSegment* segment);
+  bool Build(const CompactionSource& source, CompressedSegment* segment);
+  void ForgetCompacted(Sequence* sequence, std::int64_t end);
+  void StandOnSegment(Sequence* sequence, CompressedSegment* segment);
+  void LeaveSegment(Sequence* sequence);
+  bool TryTakeWindows(Sequence* sequence, const CompressedSegment& segment);
+
   bool MustCopyLastBlock(const Sequence& sequence, std::size_t group) const;
   std::uint64_t BytesToReserve(const Sequence& sequence, std::int64_t end_block) const;
   bool TryExtend(Sequence* sequence, std::int64_t end_block);
@@ -155,7 +192,8 @@ class SequenceSet {
   const CacheGeometry* const geometry_;
   MemoryBudget* const budget_;
   HeapLedger ledger_;
-  PrefixIndex index_;  // keeps frames of the pools in formats_
+  PrefixIndex index_;      // keeps frames of the pools in formats_
+  SegmentStore segments_;  // likewise
   CacheFormats formats_;
   std::vector<Sequence> slots_;
   std::uint32_t first_free_ = kNoSlot;

@@ -59,6 +59,7 @@ inline std::vector<float> VisibleKeys(const KvCache& cache, SequenceId id, int l
   const int dim = cache.layer(layer).head_dim;
   std::vector<float> row(static_cast<std::size_t>(dim));
   for (const PageRun& run : runs) {
+    if (run.first_head > 0) continue;
     for (int t = 0; t < run.num_tokens; ++t) {
       const std::byte* const page = run.Page(t / kPageTokens, 0);
       run.format.key->Decode(KeyPlane(run.format, run.layout, dim, page), {t % kPageTokens, 1},

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forks, appends to, compacts, cuts and ends sequences beside a model of what every head holds.
+//
+// A token's rows follow from a stamp, which follows from all that attention has read before it: the
+// tokens, and for those on top of a segment the recipe that it was made by. Rows that were computed
+// over something else than the sequence's own past thus show.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <iterator>
+
+#include "cache/segment_trial.h"
+
+namespace swiftkv {
+
+// How recipes choose.
+inline constexpr Keeps kRecipes[] = {KeepsHalf, KeepsRagged, KeepsNone};
+inline constexpr int kNumRecipes = 3;
+
+// Where a test's operations and its model live.
+class ModelledSegments : public testing::Test {
+ protected:
+  struct Settings {
+    std::vector<KvFormat> formats;  // of sequences, and of kept pages
+    double tolerance = 0;           // of a row that went through formats with fewer bits
+  };
+
+  // What the heads of layers without a window hold below `end`; nothing is dropped from there on.
+  struct Kept {
+    std::int64_t end = 0;
+    std::map<std::pair<int, int>, std::set<std::int32_t>> positions;
+  };
+  struct Model {
+    std::size_t format = 0;
+    bool is_exact = false;              // reads nothing that is not
+    Tokens tokens;                      // committed
+    std::vector<std::uint32_t> stamps;  // of their rows
+    std::uint32_t past = kOrigin;       // stands for all that the next token reads
+    Kept kept;
+    int recipe = 0;  // of the segment
+    Tokens prompt;
+  };
+
+  static constexpr std::uint32_t kOrigin = 2166136261U;
+
+  static std::uint32_t Mix(std::uint32_t past, std::uint32_t what) {
+    past = (past ^ (what + 0x9E3779B9U)) * 16777619U;
+    return past ^ (past >> 13);
+  }
+
+  int Below(int end) { return static_cast<int>(random_() % static_cast<unsigned>(end)); }
+
+  SequenceId Any() {
+    auto at = model_.begin();
+    std::advance(at, Below(static_cast<int>(model_.size())));
+    return at->first;
+  }
+
+  // One of few documents, or its beginning, and some tokens behind it, so that prompts begin alike.
+  Tokens RandomPrompt() {
+    const int document = Below(3);
+    Tokens prompt;
+    for (int i = (2 + Below(5)) * kPageTokens; i > 0; --i) {
+      prompt.push_back((static_cast<int>(prompt.size()) * (document + 3)) % 7);
+    }
+    for (int i = Below(40); i >= 0; --i) prompt.push_back(Below(2));
+    return prompt;
+  }
+
+  PrefixScope ScopeOf(const Model& model) const {
+    PrefixScope scope;
+    scope.tenant_salt = "tenant";
+    scope.allowed = model.is_exact ? Quality::kExact : Quality::kAny;
+    return scope;
+  }
+
+  std::string RecipeName(int recipe, std::size_t format) const {
+    return "recipe " + std::to_string(recipe) + " in " + std::to_string(format);
+  }
+
+  // Takes over `count` more tokens, as if they were computed now.
+  static void Extend(Model* model, std::span<const std::int32_t> tokens) {
+    for (const std::int32_t token : tokens) {
+      model->past = Mix(model->past, static_cast<std::uint32_t>(token));
+      model->tokens.push_back(token);
+      model->stamps.push_back(model->past);
+    }
+  }
+
+  void Create() {
+    Model model;
+    model.format = static_cast<std::size_t>(Below(static_cast<int>(settings_.formats.size())));
+    model.is_exact = Below(4) == 0;
+    model.prompt = RandomPrompt();
+    const auto id = cache_->CreateSequence(settings_.formats[model.format], ScopeOf(model));
+    if (!id.ok()) return;
+    model_[*id] = model;
+    AdoptSegment(*id, Below(kNumRecipes));
+    AdoptPrefix(*id);
+  }
+
+  void AdoptSegment(SequenceId id, int recipe) {
+    Model& model = model_.at(id);
+    const KvFormat& format = settings_.formats[model.format];
+    const std::string name = RecipeName(recipe, model.format);
+    const std::int64_t found = cache_->FindSegment(format, ScopeOf(model), model.prompt, name);
+    const auto adopted = cache_->AdoptSegment(id, model.prompt, name);
+    if (!adopted.ok()) return;
+    ASSERT_EQ(*adopted, found);
+    ASSERT_EQ(*adopted, cache_->Length(id));
+    if (*adopted == 0) return;
+    ASSERT_FALSE(model.is_exact) << "an exact reader got a segment";
+    ++adoptions_;
+    Extend(&model, std::span(model.prompt).first(static_cast<std::size_t>(*adopted)));
+    KeepBy(&model, recipe, *adopted);
+  }
+
+  // What a recipe keeps of a dense prefix, and what is computed on top of it.
+  void KeepBy(Model* model, int recipe, std::int64_t end) {
+    model->recipe = recipe;
+    model->kept.end = end;
+    model->past = Mix(Mix(model->past, static_cast<std::uint32_t>(recipe)), 77);
+    ForEachHead([&](int layer, int head) {
+      std::set<std::int32_t>& kept = model->kept.positions[{layer, head}];
+      kept.clear();
+      for (std::int32_t p = 0; p < end; ++p) {
+        if (kRecipes[recipe](layer, head, p) >= 0) kept.insert(p);
+      }
+    });
+  }
+
+  template <typename Visit>
+  void ForEachHead(const Visit& visit) const {
+    for (int layer = 0; layer < cache_->num_layers(); ++layer) {
+      if (cache_->layer(layer).window != 0) continue;
+      for (int head = 0; head < cache_->layer(layer).kv_heads; ++head) visit(layer, head);
+    }
+  }
+
+  void AdoptPrefix(SequenceId id) {
+    Model& model = model_.at(id);
+    const bool agrees = std::equal(
+        model.tokens.begin(), model.tokens.end(), model.prompt.begin(),
+        model.prompt.begin() +
+            static_cast<std::ptrdiff_t>(std::min(model.tokens.size(), model.prompt.size())));
+    if (!agrees || model.prompt.size() <= model.tokens.size()) return;
+    const auto hit = cache_->AdoptPrefix(id, model.prompt);
+    if (!hit.ok()) return;
+    const auto before = static_cast<std::int64_t>(model.tokens.size());
+    ASSERT_GE(hit->tokens, before);
+    if (hit->tokens > before && model.kept.end > 0) ++on_top_;
+    Extend(&model,
+           std::span(model.prompt)
+               .subspan(model.tokens.size(), static_cast<std::size_t>(hit->tokens - before)));
+  }
+
+  void Step(SequenceId id) {
+    Model& model = model_.at(id);
+    int count = 1 + Below(Below(2) == 0 ? 4 : 100);
+    // Often to the end of a block, where others may go on.
+    const auto rest = static_cast<int>(model.tokens.size() % kPageTokens);
+    if (Below(2) == 0) count = (count / kPageTokens + 1) * kPageTokens - rest;
+    if (!cache_->Reserve(id, count).ok()) {
+      ++refusals_;
+      return;
+    }
+    Model next = model;
+    Tokens tokens;
+    for (int i = 0; i < count; ++i) {
+      const std::size_t at = model.tokens.size() + static_cast<std::size_t>(i);
+      tokens.push_back(at < model.prompt.size() ? model.prompt[at] : Below(2));
+    }
+    Extend(&next, tokens);
+    StoreStamped(id, next, model.tokens.size());
+    cache_->Commit(id, tokens);
+    model = std::move(next);
+  }
+
+  void StoreStamped(SequenceId id, const Model& model, std::size_t first) {
+    const std::size_t count = model.tokens.size() - first;
+    for (int layer = 0; layer < cache_->num_layers(); ++layer) {
+      const LayerShape& shape = cache_->layer(layer);
+      const auto dim = static_cast<std::size_t>(shape.head_dim);
+      const std::size_t stride = dim * static_cast<std::size_t>(shape.kv_heads);
+      keys_.resize(stride * count);
+      values_.resize(stride * count);
+      for (std::size_t t = 0; t < count; ++t) {
+        for (int head = 0; head < shape.kv_heads; ++head) {
+          const std::size_t at = t * stride + static_cast<std::size_t>(head) * dim;
+          StampRow({model.stamps[first + t], layer, head, true}, dim, &keys_[at]);
+          StampRow({model.stamps[first + t], layer, head, false}, dim, &values_[at]);
+        }
+      }
+      cache_->StoreRows({.sequence = id,
+                         .layer = layer,
+                         .first_position = static_cast<std::int64_t>(first),
+                         .num_tokens = static_cast<int>(count),
+                         .first_head = 0,
+                         .end_head = shape.kv_heads,
+                         .keys = keys_.data(),
+                         .values = values_.data(),
+                         .token_stride = stride});
+    }
+  }
+
+  void Compact(SequenceId id) {
+    Model& model = model_.at(id);
+    const auto blocks = static_cast<int>(model.tokens.size() / kPageTokens);
+    if (blocks == 0 || model.is_exact) return;
+    const int recipe = Below(kNumRecipes);
+    const std::int64_t end = std::int64_t{Below(2) == 0 ? blocks : 1 + Below(blocks)} * kPageTokens;
+    if (end < model.kept.end) return;
+    const bool shareable = model.kept.end == 0 && Below(4) > 0;
+    std::vector<KvFormat> formats = {settings_.formats[model.format]};
+    if (!shareable) {
+      formats[0] =
+          settings_
+              .formats[static_cast<std::size_t>(Below(static_cast<int>(settings_.formats.size())))];
+    }
+    CompactionOrder order = OrderOf(*cache_, id, end, formats, kRecipes[recipe]);
+    order.recipe = RecipeName(recipe, model.format);
+    order.shareable = shareable;
+    const KvBalance before = cache_->Balance();
+    const auto result = cache_->Compact(id, order);
+    if (!result.ok()) {
+      ASSERT_EQ(result.status().code(), StatusCode::kResourceExhausted);
+      ASSERT_EQ(cache_->Balance().live_tokens, before.live_tokens);
+      ++refused_compactions_;
+      return;
+    }
+    ++compactions_;
+    if (result->was_there) ++found_there_;
+    if (result->findable && end == cache_->Length(id)) {
+      KeepBy(&model, recipe, end);
+      return;
+    }
+    model.kept.end = end;
+    for (const KeptHead& head : order.heads) {
+      model.kept.positions[{head.layer, head.head}] = {head.positions[0].begin(),
+                                                       head.positions[0].end()};
+    }
+    model.past = Mix(model.past, ++unique_);  // nobody else computes the same from here on
+  }
+
+  void Truncate(SequenceId id) {
+    Model& model = model_.at(id);
+    const auto length = static_cast<int>(model.tokens.size());
+    const int cut = Below(4) == 0 ? 0 : Below(length + 1);
+    const Status status = cache_->Truncate(id, cut);
+    if (!status.ok()) {
+      ASSERT_EQ(status.code(), StatusCode::kUnsupported);
+      return;
+    }
+    ASSERT_TRUE(cut == 0 || cut >= model.kept.end);
+    model.tokens.resize(static_cast<std::size_t>(cut));
+    model.stamps.resize(static_cast<std::size_t>(cut));
+    if (cut == 0) {
+      model.kept = {};
+      model.past = kOrigin;
+    } else if (cut < length) {
+      if (model.kept.end == 0) {
+        model.past = model.stamps.back();
+      } else if (cut > model.kept.end) {
+        model.past = model.stamps.back();
+      } else {
+        Release(id);  // the past of a segment's end is known to KeepBy alone
+        return;
+      }
+    }
+    model.prompt = Join(model.tokens, RandomPrompt());
+  }
+
+  void Release(SequenceId id) {
+    cache_->Release(id);
+    model_.erase(id);
+  }
+
+  void Fork(SequenceId id) {
+    const auto child = cache_->Fork(id);
+    if (!child.ok()) return;
+    const Model copy = model_.at(id);
+    model_[*child] = copy;
+  }
+
+  void PinOrDrop(SequenceId id) {
+    now_ += Below(100);
+    cache_->SetTime(now_);
+    const Model& model = model_.at(id);
+    if (model.kept.end > 0) {
+      const auto tokens = std::span(model.tokens).first(static_cast<std::size_t>(model.kept.end));
+      if (cache_
+              ->PinSegment(settings_.formats[model.format], ScopeOf(model), tokens,
+                           RecipeName(model.recipe, model.format), now_ + 200)
+              .ok()) {
+        ++pins_;
+      }
+    }
+    if (Below(20) != 0) return;
+    Below(2) == 0 ? cache_->DropPrefixes() : cache_->DropPrefixes(ScopeOf(model));
+    ASSERT_EQ(cache_->segment_totals().findable, 0U);
+  }
+
+  void CheckHead(SequenceId id, const Model& model, int layer, int head) {
+    const LayerShape& shape = cache_->layer(layer);
+    const SeenRows seen = RowsSeen(*cache_, id, layer, head);
+    const auto length = static_cast<std::int64_t>(model.tokens.size());
+    std::int64_t expected = length - OldestVisibleBlock(length, shape.window) * kPageTokens;
+    if (shape.window == 0 && model.kept.end > 0) {
+      const auto& kept = model.kept.positions.at({layer, head});
+      expected = length - model.kept.end + static_cast<std::int64_t>(kept.size());
+      for (const std::int32_t position : kept) ASSERT_TRUE(seen.count(position)) << position;
+    }
+    const auto found_rows = static_cast<std::int64_t>(seen.size());
+    if (shape.window == 0) {
+      ASSERT_EQ(found_rows, expected);
+    } else {
+      ASSERT_GE(found_rows, expected);
+    }
+    const auto dim = static_cast<std::size_t>(shape.head_dim);
+    std::vector<float> row(2 * dim);
+    for (const auto& [position, found] : seen) {
+      const std::uint32_t stamp = model.stamps[static_cast<std::size_t>(position)];
+      StampRow({stamp, layer, head, true}, dim, row.data());
+      StampRow({stamp, layer, head, false}, dim, row.data() + dim);
+      if (settings_.tolerance == 0) {
+        ASSERT_EQ(found, row) << "layer " << layer << " position " << position;
+      } else {
+        ASSERT_LE(RelativeError(found, row), settings_.tolerance)
+            << "layer " << layer << " position " << position;
+      }
+    }
+  }
+
+  void CheckSequence(SequenceId id) {
+    const Model& model = model_.at(id);
+    ASSERT_EQ(cache_->Length(id), static_cast<std::int64_t>(model.tokens.size()));
+    ASSERT_EQ(cache_->SegmentEnd(id), model.kept.end);
+    for (int layer = 0; layer < cache_->num_layers(); ++layer) {
+      for (int head = 0; head < cache_->layer(layer).kv_heads; ++head) {
+        CheckHead(id, model, layer, head);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+
+  Settings settings_;
+  std::mt19937 random_{11};
+  std::unique_ptr<KvCache> cache_;
+  std::map<SequenceId, Model> model_;
+  std::int64_t now_ = 0;
+  std::uint32_t unique_ = 1000000;
+  int adoptions_ = 0;
+  int on_top_ = 0;
+  int compactions_ = 0;
+  int found_there_ = 0;
+  int refusals_ = 0;
+  int refused_compactions_ = 0;
+  int pins_ = 0;
+  std::vector<float> keys_;
+  std::vector<float> values_;
+};
+
+}  // namespace swiftkv
