@@ -22,8 +22,10 @@ std::vector<PageRun> RunsOf(const KvCache& cache, SequenceId id, int layer) {
 std::string FormatsOf(const KvCache& cache, SequenceId id, int layer) {
   std::string text;
   for (const PageRun& run : RunsOf(cache, id, layer)) {
-    text += (text.empty() ? "" : " ") + PageFormatName(run.format) + "*" +
-            std::to_string(run.num_pages);
+    if (!text.empty()) text += ' ';
+    text += PageFormatName(run.format);
+    text += '*';
+    text += std::to_string(run.num_pages);
   }
   return text;
 }
