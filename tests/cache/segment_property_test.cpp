@@ -10,7 +10,7 @@
 namespace swiftkv {
 namespace {
 
-// How many operations each case does; a million is a matter of an hour.
+// How many operations each case does; 125000 make a million in a minute or two.
 constexpr const char* kOperationsVariable = "SWIFTKV_SEGMENT_OPERATIONS";
 
 int Operations() {
@@ -24,6 +24,7 @@ struct PropertyCase {
   std::vector<KvFormat> formats;  // as in Settings
   std::uint64_t memory_bytes;
   bool keeps_headroom;
+  // Of a row that may go back and forth between formats of few bits; a wrong one is at 1.4.
   double tolerance;
 
   friend void PrintTo(const PropertyCase& item, std::ostream* out) {
@@ -128,8 +129,8 @@ INSTANTIATE_TEST_SUITE_P(
         PropertyCase{ThreeHeads(), {{"f16", "f16"}, {"int8", "int8"}}, 900 << 10, true, 0.03},
         PropertyCase{ShortWindow(), {{"f16", "f16"}, {"f32", "f16"}}, 400 << 10, false, 0},
         PropertyCase{EqualFrames(), {{"f16", "f16"}}, 500 << 10, true, 0},
-        PropertyCase{LongWindow(), {{"f16", "f16"}, {"int4", "int4"}}, 1600 << 10, true, 0.5},
-        PropertyCase{SixLayers(), {{"int4", "int4"}, {"f16", "f16"}}, 1200 << 10, false, 0.5}));
+        PropertyCase{LongWindow(), {{"f16", "f16"}, {"int4", "int4"}}, 1600 << 10, true, 0.8},
+        PropertyCase{SixLayers(), {{"int4", "int4"}, {"f16", "f16"}}, 1200 << 10, false, 0.8}));
 
 }  // namespace
 }  // namespace swiftkv
