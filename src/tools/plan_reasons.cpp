@@ -168,7 +168,7 @@ std::vector<PlannedGroup> GroupPlannedLayers(const PlanModel& model) {
 
 std::string GroupedDigits(std::uint64_t number) {
   std::string digits = fmt::format("{}", number);
-  for (std::size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, ",");
+  for (std::size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, 1, ',');
   return digits;
 }
 

@@ -104,8 +104,11 @@ INSTANTIATE_TEST_SUITE_P(Windows, WindowTest,
                          testing::Combine(testing::Values(8, 32, 33, 47),
                                           testing::Values("f32", "f16")),
                          [](const auto& row) {
-                           return "w" + std::to_string(std::get<0>(row.param)) + "_" +
-                                  std::get<1>(row.param);
+                           std::string name = "w";
+                           name += std::to_string(std::get<0>(row.param));
+                           name += "_";
+                           name += std::get<1>(row.param);
+                           return name;
                          });
 
 }  // namespace
