@@ -29,7 +29,8 @@ struct BasicPageRun {
   int first_head = 0;  // kv heads [first_head, end_head) lie in this run
   int end_head = 0;
   std::int64_t first_position = 0;  // logical position of slot 0; a multiple of 16 for dense runs
-  const std::int32_t* positions = nullptr;  // [num_tokens] original positions, null for a dense run
+  // [num_tokens] original positions, rising; null for a dense run
+  const std::int32_t* positions = nullptr;
   PageFormat format;
   PageLayout layout;
 

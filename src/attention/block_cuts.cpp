@@ -49,8 +49,8 @@ void AddBlock(const AttentionBatch& batch, const RowBlock& block, bool whole, Wo
   StretchList list;
   AppendStretches(pages, whole ? 0 : std::max(kChunkPages, share), &list);
   std::vector<SpanRange> chunks;
-  for (const PageStretch& stretch : list.stretches) {
-    chunks.push_back(tables->AddSpans(list, stretch.first_span, stretch.end_span));
+  for (int i = 0; i < static_cast<int>(list.stretches.size()); ++i) {
+    chunks.push_back(tables->AddSpans(list, i, i + 1));
   }
   const int first_row = sequence.first_row + block.first_row;
   const int num_chunks = static_cast<int>(chunks.size());

@@ -51,14 +51,15 @@ Cascade MakeCascade(std::span<const PageReader> readers, const StretchList& list
       if (key != current) {
         ++number;
         if (reads) {
-          cascade.chunks.push_back({i, i, 0});
+          cascade.chunks.push_back({i, i, {}});
           ++group.end_chunk;
         }
       }
       current = key;
       if (!reads) continue;
       cascade.chunks.back().end_stretch = i + 1;
-      cascade.chunks.back().pages += stretch.pages;
+      cascade.chunks.back().amount.pages += stretch.pages;
+      cascade.chunks.back().amount.bytes += stretch.bytes;
     }
     cascade.num_chunks.push_back(number);
   }

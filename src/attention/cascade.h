@@ -13,6 +13,7 @@
 
 #include "attention/page_stretches.h"
 #include "attention/shared_pages.h"
+#include "attention/work_tables.h"
 
 namespace swiftkv {
 
@@ -21,7 +22,7 @@ inline constexpr int kUnitPages = 8;  // sharing is found in stretches of 128 to
 struct CascadeChunk {
   int first_stretch;  // of the list, among those of the group's first member
   int end_stretch;
-  int pages;
+  PageAmount amount;
 };
 
 struct CascadeMember {

@@ -50,28 +50,26 @@ bool PageBatches::Next(PageBatch* batch) {
 Visibility ResolveVisibility(const PageBatch& batch, const TileView& view,
                              std::int32_t (&positions)[kBatchTokens]) {
   constexpr std::int64_t kFarPast = std::numeric_limits<std::int64_t>::min() / 2;
-  std::int64_t lowest = batch.run->first_position + batch.first_slot;
+  const PageRun& run = *batch.run;
+  const bool full = batch.tokens == batch.keys.pages * kPageTokens;
+  std::int64_t lowest = run.first_position + batch.first_slot;
   std::int64_t highest = lowest + batch.tokens - 1;
-  if (batch.run->positions != nullptr) {
-    const auto [low, high] =
-        std::minmax_element(batch.run->positions + batch.first_slot,
-                            batch.run->positions + batch.first_slot + batch.tokens);
-    lowest = *low;
-    highest = *high;
+  if (run.positions != nullptr) {
+    const bool ends_before = run.positions[run.num_tokens - 1] <= view.first_position;
+    if (full && ends_before && view.window == 0) return Visibility::kAll;
+    lowest = run.positions[batch.first_slot];
+    highest = run.positions[batch.first_slot + batch.tokens - 1];
   }
   const std::int64_t window = view.window;
   const std::int64_t seen_by_first = window > 0 ? view.first_position - window + 1 : kFarPast;
   const std::int64_t seen_by_last = window > 0 ? view.last_position - window + 1 : kFarPast;
   if (lowest > view.last_position || highest < seen_by_first) return Visibility::kNone;
-  if (highest <= view.first_position && lowest >= seen_by_last &&
-      batch.tokens == batch.keys.pages * kPageTokens) {
-    return Visibility::kAll;
-  }
+  if (full && highest <= view.first_position && lowest >= seen_by_last) return Visibility::kAll;
   for (int i = 0; i < kBatchTokens; ++i) {
     if (i >= batch.tokens) {
       positions[i] = std::numeric_limits<std::int32_t>::max();
-    } else if (batch.run->positions != nullptr) {
-      positions[i] = batch.run->positions[batch.first_slot + i];
+    } else if (run.positions != nullptr) {
+      positions[i] = run.positions[batch.first_slot + i];
     } else {
       positions[i] = static_cast<std::int32_t>(lowest + i);
     }

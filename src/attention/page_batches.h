@@ -60,7 +60,8 @@ struct TileView {
 };
 
 // Fills `positions` (INT32_MAX for a slot that is not valid) unless all rows see all 16-token
-// pages of the batch whole.
+// pages of the batch whole. Of a run with gaps that ends before the rows, full pages are seen whole
+// without a look at their positions.
 Visibility ResolveVisibility(const PageBatch& batch, const TileView& view,
                              std::int32_t (&positions)[kBatchTokens]);
 

@@ -56,12 +56,13 @@ void AppendStretches(const VisiblePages& pages, int stretch_pages, StretchList* 
       }
       if (list->stretches.size() == first || list->stretches.back().key != key) {
         const int span = static_cast<int>(list->spans.size());
-        list->stretches.push_back({key, span, span, 0});
+        list->stretches.push_back({key, span, span, 0, 0});
       }
       list->spans.push_back({r, page, end});
       PageStretch& stretch = list->stretches.back();
       ++stretch.end_span;
       stretch.pages += end - page;
+      stretch.bytes += static_cast<std::size_t>(end - page) * run.layout.bytes;
       page = end;
     }
   });

@@ -28,8 +28,8 @@ struct PositionRange {
   std::int64_t high;
 };
 
-// Which stretch of the tokens it is. Keys of a sequence rise, so that those of several sequences
-// can be walked side by side.
+// Which stretch of the tokens it is. Sequences that hold the same pages give these the same keys,
+// so that they can be walked side by side; keys of a sequence rise, but for runs that overlap.
 struct StretchKey {
   std::int64_t place;  // where it begins, in stretches from position 0
   int run;             // -1 in dense runs, else the run, because its stretches end with it
@@ -44,6 +44,7 @@ struct PageStretch {
   int first_span;  // of StretchList::spans
   int end_span;
   int pages;
+  std::size_t bytes;  // of the pages, for one kv head
 };
 
 struct StretchList {

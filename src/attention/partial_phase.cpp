@@ -220,20 +220,22 @@ void ComputeItem(const AttentionKernels& kernels, const AttentionShape& shape, I
 void RunPartial(const AttentionKernels& kernels, const AttentionBatch& batch, const WorkPlan& plan,
                 const AttentionTeam& team) {
   const AttentionShape& shape = batch.shape;
-  const auto step = static_cast<std::size_t>(team.num_threads);
   TileState state;
   int loaded_tile = -1;
-  for (auto i = static_cast<std::size_t>(team.thread); i < plan.items().size(); i += step) {
+  std::size_t i = 0;
+  for (std::size_t round = 0; (i = WorkPlan::ItemOf(round, team)) < plan.items().size(); ++round) {
     const WorkItem& item = plan.items()[i];
     const RowTile& tile = plan.tile(item);
-    if (item.tile != loaded_tile) {
+    // Turning to and fro rounds: what an item begins with must not depend on which ones the thread
+    // did before.
+    if (item.tile != loaded_tile || state.queries_turned) {
       LoadQueries(batch, {plan.rows(tile), tile.kv_head}, &state);
       state.tiled = kernels.tiles != nullptr && state.vectors > kMaxFewVectors;
     }
     loaded_tile = item.tile;
     const TileLease lease(state.tiled ? kernels.tiles : nullptr);
     ResetSoftmax(shape.head_dim, &state);
-    ItemBatches batches(batch, plan, i, i + step);
+    ItemBatches batches(batch, plan, i, WorkPlan::ItemOf(round + 1, team));
     ComputeItem(kernels, shape, &batches, &state);
     StoreTile(batch, plan, item, team.scratch, &state);
   }

@@ -9,8 +9,8 @@
 
 namespace swiftkv {
 
-// Computes the plan's items thread, thread + num_threads, ... Writes out and lse of tiles with one
-// chunk, and the partial results of the others.
+// Computes the plan's items that WorkPlan::ItemOf gives the thread. Writes out and lse of tiles
+// with one chunk, and the partial results of the others.
 void RunPartial(const AttentionKernels& kernels, const AttentionBatch& batch, const WorkPlan& plan,
                 const AttentionTeam& team);
 

@@ -3,6 +3,8 @@
 // chunk that several sequences hold to one tile of all their rows.
 #include <algorithm>
 #include <cstddef>
+#include <optional>
+#include <vector>
 
 #include "attention/cascade.h"
 #include "attention/row_cuts.h"
@@ -43,23 +45,6 @@ int CountRows(const Readers& readers, const Cascade& cascade, const CascadeGroup
     rows += readers[cascade.members[static_cast<std::size_t>(m)].reader].num_rows;
   }
   return rows;
-}
-
-// Returns whether no item is so large that the other threads would wait for it.
-bool IsEven(const Readers& readers, const Cascade& cascade, int heads_per_kv_head) {
-  double largest = 0;
-  double total = 0;
-  for (const CascadeGroup& group : cascade.groups) {
-    const int rows = CountRows(readers, cascade, group);
-    const int tiles = CountTiles(rows, heads_per_kv_head);
-    const int vectors = (rows + tiles - 1) / tiles * heads_per_kv_head;
-    for (int c = group.first_chunk; c < group.end_chunk; ++c) {
-      const double cost = ItemCost(vectors, cascade.chunks[static_cast<std::size_t>(c)].pages);
-      largest = std::max(largest, cost);
-      total += cost * tiles;
-    }
-  }
-  return largest * kEnoughItems <= total * readers.batch.shape.num_kv_heads;
 }
 
 bool SeesSameRunsInAllHeads(const Readers& readers) {
@@ -138,33 +123,82 @@ class CascadeTiles {
   std::vector<TileRow> rows_;                // of a group
 };
 
-// Adds what the readers do for kv heads that see the same runs.
-void AddHeads(const Readers& readers, HeadRange heads, WorkTables* tables) {
-  StretchList list;
-  std::vector<PageReader> page_readers;
-  for (int r = 0; r < readers.size(); ++r) {
-    const int first = static_cast<int>(list.stretches.size());
-    const int sequence = readers.sequences[static_cast<std::size_t>(r)];
-    AppendStretches(PagesOf(readers.batch, {sequence, heads.first, 0, readers[r].num_rows}),
-                    kUnitPages, &list);
-    page_readers.push_back({readers[r].runs, first, static_cast<int>(list.stretches.size())});
+// Kv heads that see the same runs, the stretches of pages that all readers see of them, and how
+// these are joined into chunks.
+class HeadCuts {
+ public:
+  HeadCuts(const Readers& readers, HeadRange heads, const WorkTables& tables)
+      : readers_(readers), heads_(heads) {
+    for (int r = 0; r < readers.size(); ++r) {
+      const int first = static_cast<int>(list_.stretches.size());
+      const int sequence = readers.sequences[static_cast<std::size_t>(r)];
+      AppendStretches(PagesOf(readers.batch, {sequence, heads.first, 0, readers[r].num_rows}),
+                      kUnitPages, &list_);
+      page_readers_.push_back({readers[r].runs, first, static_cast<int>(list_.stretches.size())});
+    }
+    shared_.emplace(page_readers_, list_);
+    Join(tables);
   }
-  const SharedPages shared(page_readers, list);
-  int chunk_pages = kChunkPages;
-  Cascade cascade = MakeCascade(page_readers, list, shared, chunk_pages);
-  while (chunk_pages > kMinChunkPages && !IsEven(readers, cascade, tables->group)) {
-    chunk_pages /= 2;
-    cascade = MakeCascade(page_readers, list, shared, chunk_pages);
+
+  double largest() const { return largest_; }  // cost of an item
+  double total() const { return total_; }      // of the items of all these heads
+
+  // Returns whether chunks could be made smaller, and makes them so.
+  bool Halve(const WorkTables& tables) {
+    if (chunk_pages_ == kMinChunkPages) return false;
+    chunk_pages_ /= 2;
+    Join(tables);
+    return true;
   }
-  std::vector<SpanRange> chunks;
-  for (const CascadeChunk& chunk : cascade.chunks) {
-    const auto last = static_cast<std::size_t>(chunk.end_stretch - 1);
-    chunks.push_back(tables->AddSpans(
-        list, list.stretches[static_cast<std::size_t>(chunk.first_stretch)].first_span,
-        list.stretches[last].end_span));
+
+  void AddTiles(WorkTables* tables) const {
+    std::vector<SpanRange> chunks;
+    for (const CascadeChunk& chunk : cascade_.chunks) {
+      chunks.push_back(tables->AddSpans(list_, chunk.first_stretch, chunk.end_stretch));
+    }
+    for (int head = heads_.first; head < heads_.end; ++head) {
+      CascadeTiles(readers_, cascade_, head, tables).Add(chunks);
+    }
   }
-  for (int head = heads.first; head < heads.end; ++head) {
-    CascadeTiles(readers, cascade, head, tables).Add(chunks);
+
+ private:
+  void Join(const WorkTables& tables) {
+    cascade_ = MakeCascade(page_readers_, list_, *shared_, chunk_pages_);
+    largest_ = total_ = 0;
+    for (const CascadeGroup& group : cascade_.groups) {
+      const int rows = CountRows(readers_, cascade_, group);
+      const int tiles = CountTiles(rows, tables.group);
+      const int vectors = (rows + tiles - 1) / tiles * tables.group;
+      for (int c = group.first_chunk; c < group.end_chunk; ++c) {
+        const CascadeChunk& chunk = cascade_.chunks[static_cast<std::size_t>(c)];
+        const double cost = tables.ItemCost(vectors, chunk.amount);
+        largest_ = std::max(largest_, cost);
+        total_ += cost * tiles * (heads_.end - heads_.first);
+      }
+    }
+  }
+
+  const Readers& readers_;
+  HeadRange heads_;
+  StretchList list_;
+  std::vector<PageReader> page_readers_;
+  std::optional<SharedPages> shared_;
+  int chunk_pages_ = kChunkPages;
+  Cascade cascade_;
+  double largest_ = 0;
+  double total_ = 0;
+};
+
+// Makes chunks smaller until no item is so large that the other threads would wait for it. Heads
+// may see unlike amounts: what counts is the work of all.
+void Even(const WorkTables& tables, std::span<HeadCuts> cuts) {
+  for (bool changed = true; changed;) {
+    double total = 0;
+    for (const HeadCuts& each : cuts) total += each.total();
+    changed = false;
+    for (HeadCuts& each : cuts) {
+      if (each.largest() * kEnoughItems > total) changed = each.Halve(tables) || changed;
+    }
   }
 }
 
@@ -174,8 +208,13 @@ void AddReaders(const AttentionBatch& batch, std::span<const int> sequences, Wor
   if (sequences.empty()) return;
   const Readers readers{batch, sequences};
   const int kv_heads = batch.shape.num_kv_heads;
-  if (SeesSameRunsInAllHeads(readers)) return AddHeads(readers, {0, kv_heads}, tables);
-  for (int head = 0; head < kv_heads; ++head) AddHeads(readers, {head, head + 1}, tables);
+  const int alike = SeesSameRunsInAllHeads(readers) ? kv_heads : 1;
+  std::vector<HeadCuts> cuts;
+  for (int head = 0; head < kv_heads; head += alike) {
+    cuts.emplace_back(readers, HeadRange{head, head + alike}, *tables);
+  }
+  Even(*tables, cuts);
+  for (const HeadCuts& each : cuts) each.AddTiles(tables);
 }
 
 }  // namespace swiftkv

@@ -55,6 +55,7 @@ void LoadQueries(const AttentionBatch& batch, const TileQueries& queries, TileSt
   }
   state->tiled = false;
   state->queries_rotated = false;
+  state->queries_turned = false;
   state->queries_prepared = false;
 }
 
@@ -62,6 +63,7 @@ void TurnQueries(const AttentionKernels& kernels, int head_dim, bool rotated, Ti
   if (state->queries_rotated != rotated) {
     RotateRows(state->queries, state->vectors, head_dim);
     state->queries_rotated = rotated;
+    state->queries_turned = true;
     state->queries_prepared = false;
   }
   if (state->queries_prepared) return;

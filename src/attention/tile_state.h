@@ -42,6 +42,7 @@ struct alignas(64) TileState {
   TileView view;
   bool tiled;             // computed in matrix registers
   bool queries_rotated;   // queries are those of rotated keys
+  bool queries_turned;    // were rotated, once or to and fro, since LoadQueries
   bool queries_prepared;  // the kernels' own form of them is that of `queries`
   bool out_rotated;       // out is of rotated values
   bool out_empty;         // nothing was added since ResetSoftmax

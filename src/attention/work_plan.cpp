@@ -20,7 +20,8 @@ static_assert(kMaxGroup <= kReaderVectors, "one row is always a reader");
 }  // namespace
 
 WorkPlan::WorkPlan(const AttentionBatch& batch)
-    : head_dim_(batch.shape.head_dim), tables_(batch.shape.num_heads / batch.shape.num_kv_heads) {
+    : head_dim_(batch.shape.head_dim),
+      tables_(batch.shape.num_heads / batch.shape.num_kv_heads, batch.shape.head_dim) {
   SKV_CHECK(head_dim_ <= kMaxHeadDim && group() <= kMaxGroup, "callers ask Serves first");
   std::vector<int> readers;
   std::vector<RowBlock> blocks;
@@ -39,6 +40,11 @@ WorkPlan::WorkPlan(const AttentionBatch& batch)
   AddReaders(batch, readers, &tables_);
   std::stable_sort(tables_.items.begin(), tables_.items.end(),
                    [](const WorkItem& a, const WorkItem& b) { return a.cost > b.cost; });
+}
+
+std::size_t WorkPlan::ItemOf(std::size_t round, const AttentionTeam& team) {
+  const int place = round % 2 == 0 ? team.thread : team.num_threads - 1 - team.thread;
+  return round * static_cast<std::size_t>(team.num_threads) + static_cast<std::size_t>(place);
 }
 
 std::span<const TileRow> WorkPlan::rows(const RowTile& tile) const {

@@ -8,8 +8,8 @@
 // Each chunk leaves a partial result (maximum, sum of weights, weighted sum) per query vector;
 // Merge combines those of a row in the order of its chunks, whichever tiles computed them.
 // Sequences of many rows give tiles enough to go round and stay uncut. The rules look at extents
-// and at where pages lie, never at the number of threads; items are ordered by falling cost, so
-// that taking every n-th one balances n threads.
+// and bytes of pages and at where these lie, never at the number of threads; items are ordered by
+// falling cost, so that dealing them out in turns balances any number of threads.
 #pragma once
 
 #include <cstddef>
@@ -35,6 +35,10 @@ class WorkPlan final : public AttentionPlan {
   }
   std::span<const TileRow> rows(const RowTile& tile) const;
   std::span<const PageSpan> spans(const WorkItem& item) const;
+
+  // Returns the number of the item that a thread of a team takes in its round: forth in even rounds
+  // and back in odd ones, so that no thread always gets the larger ones. May be past the end.
+  static std::size_t ItemOf(std::size_t round, const AttentionTeam& team);
 
   int group() const { return tables_.group; }  // query heads of a kv head
   int vectors(const RowTile& tile) const { return (tile.end_row - tile.first_row) * group(); }

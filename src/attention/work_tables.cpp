@@ -8,22 +8,32 @@
 
 namespace swiftkv {
 
-double ItemCost(int vectors, int pages) {
-  constexpr double kWait = 8;  // fewer vectors wait for memory
-  return std::max<double>(vectors, kWait) * (pages + 1);
+double WorkTables::ItemCost(int vectors, const PageAmount& amount) const {
+  // Reading eight bytes takes as long as multiplying a channel of 16 slots by a vector's: pages of
+  // 16-bit formats keep eight vectors waiting.
+  constexpr double kBytes = 8;
+  constexpr double kWait = 8;
+  const double reading = static_cast<double>(amount.bytes) / kBytes;
+  const double computing = static_cast<double>(vectors) * amount.pages * head_dim;
+  return std::max(reading, computing) + std::max<double>(vectors, kWait) * head_dim;
 }
 
 SpanRange WorkTables::AddSpans(const StretchList& list, int first, int end) {
-  SpanRange range{static_cast<int>(spans.size()), 0, 0};
+  SpanRange range{static_cast<int>(spans.size()), 0, {}};
   for (int i = first; i < end; ++i) {
-    const PageSpan& span = list.spans[static_cast<std::size_t>(i)];
-    range.pages += span.end_page - span.first_page;
-    const bool continues =
-        i > first && spans.back().run == span.run && spans.back().end_page == span.first_page;
-    if (continues) {
-      spans.back().end_page = span.end_page;
-    } else {
-      spans.push_back(span);
+    const PageStretch& stretch = list.stretches[static_cast<std::size_t>(i)];
+    range.amount.pages += stretch.pages;
+    range.amount.bytes += stretch.bytes;
+    for (int s = stretch.first_span; s < stretch.end_span; ++s) {
+      const PageSpan& span = list.spans[static_cast<std::size_t>(s)];
+      const bool continues = static_cast<int>(spans.size()) > range.first &&
+                             spans.back().run == span.run &&
+                             spans.back().end_page == span.first_page;
+      if (continues) {
+        spans.back().end_page = span.end_page;
+      } else {
+        spans.push_back(span);
+      }
     }
   }
   range.end = static_cast<int>(spans.size());
@@ -51,9 +61,9 @@ void WorkTables::AddTile(int sequence, int kv_head, std::span<const TileRow> til
   tiles.push_back({sequence, kv_head, first_row, static_cast<int>(rows.size())});
   int chunk = 0;
   for (const SpanRange& range : chunks) {
-    items.push_back({tile, chunk++, range.first, range.end, ItemCost(vectors, range.pages)});
+    items.push_back({tile, chunk++, range.first, range.end, ItemCost(vectors, range.amount)});
   }
-  if (chunks.empty()) items.push_back({tile, 0, 0, 0, ItemCost(vectors, 0)});
+  if (chunks.empty()) items.push_back({tile, 0, 0, 0, ItemCost(vectors, {})});
 }
 
 }  // namespace swiftkv

@@ -48,11 +48,17 @@ struct MergedRow {
   std::size_t first_partial;
 };
 
+// How much is read.
+struct PageAmount {
+  int pages = 0;
+  std::size_t bytes = 0;
+};
+
 // One chunk of pages, in spans of the table.
 struct SpanRange {
   int first;
   int end;
-  int pages;
+  PageAmount amount;
 };
 
 // Consecutive rows of the batch, one kv head, and how many chunks they see.
@@ -63,13 +69,14 @@ struct RowResults {
   int num_chunks;
 };
 
-// Cost of an item that reads `pages` for `vectors` query vectors, in vectors x pages.
-double ItemCost(int vectors, int pages);
-
 struct WorkTables {
-  explicit WorkTables(int heads_per_kv_head) : group(heads_per_kv_head) {}
+  WorkTables(int heads_per_kv_head, int channels) : group(heads_per_kv_head), head_dim(channels) {}
 
-  // Copies spans [first, end) of a list, joined where one continues another.
+  // Cost of an item of `vectors` query vectors, in vectors x pages x channels. Few vectors wait for
+  // bytes, many for arithmetic.
+  double ItemCost(int vectors, const PageAmount& amount) const;
+
+  // Copies the spans of stretches [first, end) of a list, joined where one continues another.
   SpanRange AddSpans(const StretchList& list, int first, int end);
 
   // Numbers partial results, row by row and in a row chunk by chunk, and returns the first. Rows of
@@ -80,7 +87,8 @@ struct WorkTables {
   void AddTile(int sequence, int kv_head, std::span<const TileRow> tile_rows,
                std::span<const SpanRange> chunks);
 
-  int group;                     // query heads of a kv head
+  int group;  // query heads of a kv head
+  int head_dim;
   std::size_t num_partials = 0;  // results of one query vector
   std::vector<RowTile> tiles;
   std::vector<TileRow> rows;

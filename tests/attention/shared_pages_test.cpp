@@ -178,7 +178,7 @@ TEST(CascadeTest, ChunksAreNumberedPerReaderAndEndWhereReadersChange) {
               ElementsAre(ElementsAre(2, 0, 0, 1, 0), ElementsAre(3, 0, 2, 1, 2, 2, 0),
                           ElementsAre(2, 0, 5, 1, 5), ElementsAre(1, 0, 7), ElementsAre(1, 1, 7)));
   int pages = 0;
-  for (const CascadeChunk& chunk : cascade.chunks) pages += chunk.pages;
+  for (const CascadeChunk& chunk : cascade.chunks) pages += chunk.amount.pages;
   EXPECT_EQ(pages, 160 + 10 + 3);
 }
 

@@ -23,6 +23,7 @@ PageRun DenseRun(int num_tokens, std::int64_t first_position = 0) {
   run.num_pages = (num_tokens + kPageTokens - 1) / kPageTokens;
   run.end_head = 3;
   run.first_position = first_position;
+  run.layout.bytes = 4 * kPageTokens * 64;
   return run;
 }
 
@@ -218,42 +219,80 @@ TEST(WorkPlanTest, EveryPartialResultOfAMergedRowIsWrittenByOneItem) {
   EXPECT_EQ(plan.scratch_bytes(), written.size() * (64 + 16) * sizeof(float));
 }
 
-// Layers of a step have the same frames, but pages of other formats at other offsets.
-TEST(WorkPlanTest, ThePlanOfALayerServesOthersWhateverTheirFormats) {
-  std::vector<std::uint32_t> frames(100);
-  for (std::size_t i = 0; i < frames.size(); ++i) frames[i] = static_cast<std::uint32_t>(i);
-  std::byte arena{};
-  const auto plan = [&](const char* first, const char* second, std::size_t layer_offset) {
-    Extents extents;
-    for (int s = 0; s < 5; ++s) {
-      std::vector<PageRun> runs{DenseRun(160), DenseRun(1440, 160), DenseRun(20 + s, 1600)};
-      for (PageRun& run : runs) {
-        const PageCodec* codec = FindCodec(run.first_position == 160 ? second : first).value();
-        run.format = {codec, codec};
-        run.layout = PageLayout::For(run.format, 64);
-        run.layer_offset = layer_offset;
-        if (run.num_tokens >= 160) run.base = &arena;
-        if (run.num_tokens >= 160) run.frames = frames.data() + run.first_position / kPageTokens;
+// One run per kv head, as many tokens as `kept` says, then a dense tail.
+std::vector<PageRun> Segment(const std::vector<int>& kept, const std::vector<const char*>& formats,
+                             std::vector<std::vector<std::int32_t>>* positions) {
+  std::vector<PageRun> runs;
+  for (std::size_t head = 0; head < kept.size(); ++head) {
+    std::vector<std::int32_t>& rising = positions->emplace_back();
+    for (int i = 0; i < kept[head]; ++i) rising.push_back(i);
+    PageRun run = DenseRun(kept[head]);
+    run.first_head = static_cast<int>(head);
+    run.end_head = run.first_head + 1;
+    run.positions = rising.data();
+    const PageCodec* codec = FindCodec(formats[head]).value();
+    run.format = {codec, codec};
+    run.layout = PageLayout::For(run.format, 64);
+    runs.push_back(run);
+  }
+  runs.push_back(DenseRun(130, 8192));
+  return runs;
+}
+
+// Returns the bytes that each thread of a team reads.
+std::vector<double> BytesOfThreads(const WorkPlan& plan, const std::vector<PageRun>& runs,
+                                   int num_threads) {
+  std::vector<double> bytes(static_cast<std::size_t>(num_threads));
+  for (int thread = 0; thread < num_threads; ++thread) {
+    std::size_t i = 0;
+    for (std::size_t round = 0;
+         (i = WorkPlan::ItemOf(round, {thread, num_threads})) < plan.items().size(); ++round) {
+      for (const PageSpan& span : plan.spans(plan.items()[i])) {
+        bytes[static_cast<std::size_t>(thread)] +=
+            static_cast<double>(span.end_page - span.first_page) *
+            runs[static_cast<std::size_t>(span.run)].layout.bytes;
       }
-      extents.Add(runs, 1 + 30 * (s / 4), 1620 + s);
     }
-    return extents.Plan();
+  }
+  return bytes;
+}
+
+// Heads of unlike length and format: threads get equal bytes, not equal heads.
+TEST(WorkPlanTest, ThreadsReadAboutTheSameBytesHoweverUnlikeHeadsAre) {
+  struct Case {
+    std::vector<int> kept;
+    std::vector<const char*> formats;
   };
-  const WorkPlan one = plan("int8", "int8", 0);
-  const WorkPlan other = plan("int8", "int4", 4096);
-  ASSERT_EQ(one.items().size(), other.items().size());
-  EXPECT_EQ(one.scratch_bytes(), other.scratch_bytes());
-  for (std::size_t i = 0; i < one.items().size(); ++i) {
-    const WorkItem& a = one.items()[i];
-    const WorkItem& b = other.items()[i];
-    EXPECT_EQ(a.tile, b.tile);
-    EXPECT_EQ(a.chunk, b.chunk);
-    EXPECT_EQ(one.vectors(one.tile(a)), other.vectors(other.tile(b)));
-    ASSERT_EQ(one.spans(a).size(), other.spans(b).size());
-    for (std::size_t s = 0; s < one.spans(a).size(); ++s) {
-      EXPECT_EQ(one.spans(a)[s].run, other.spans(b)[s].run);
-      EXPECT_EQ(one.spans(a)[s].first_page, other.spans(b)[s].first_page);
-      EXPECT_EQ(one.spans(a)[s].end_page, other.spans(b)[s].end_page);
+  const Case cases[] = {{{8000, 500, 100}, {"f16", "f16", "f16"}},
+                        {{4096, 4096, 4096}, {"f32", "f16", "int4"}},
+                        {{100, 8000, 8000}, {"f32", "int4", "int8"}},
+                        {{16, 6000, 0}, {"f16", "f16", "f16"}}};
+  for (const Case& tested : cases) {
+    for (const int num_threads : {1, 2, 3, 4}) {
+      Extents extents;
+      std::vector<std::vector<std::int32_t>> positions;
+      positions.reserve(3);
+      extents.Add(Segment(tested.kept, tested.formats, &positions), 1, 8322);
+      const WorkPlan plan = extents.Plan();
+      const std::vector<double> bytes = BytesOfThreads(plan, extents.runs[0], num_threads);
+      const double most = *std::max_element(bytes.begin(), bytes.end());
+      double total = 0;
+      for (const double each : bytes) total += each;
+      EXPECT_LE(most * num_threads, 1.15 * total) << num_threads << " of " << tested.kept[1];
+    }
+  }
+}
+
+TEST(WorkPlanTest, EveryItemIsDealtToOneThread) {
+  for (const int num_threads : {1, 2, 3, 7}) {
+    std::multiset<std::size_t> dealt;
+    for (int thread = 0; thread < num_threads; ++thread) {
+      for (std::size_t round = 0; round < 10; ++round) {
+        dealt.insert(WorkPlan::ItemOf(round, {thread, num_threads}));
+      }
+    }
+    for (std::size_t i = 0; i < 10U * static_cast<std::size_t>(num_threads); ++i) {
+      EXPECT_EQ(dealt.count(i), 1U) << i << " of " << num_threads;
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <set>
 
 #include "base/check.h"
 #include "formats/codec_table.h"
@@ -29,6 +30,7 @@ PagedBatch::PagedBatch(const PagedBatchSpec& spec) : shape_(spec.shape), random_
   for (std::size_t s = 0; s < spec.sequences.size(); ++s) {
     std::int64_t position = 0;
     for (const RunSpec& run : spec.sequences[s].runs) {
+      if (run.beside) position -= run.num_tokens;
       AddRun(spec, run, position, &runs_[s]);
       position += run.num_tokens;
     }
@@ -73,9 +75,13 @@ void PagedBatch::AddRun(const PagedBatchSpec& spec, const RunSpec& run, std::int
     view.first_position = first_position;
     std::vector<std::int32_t> positions;
     if (run.per_head) {
-      std::bernoulli_distribution keep(run.kept);
+      const std::set<std::int32_t> taken =
+          run.beside ? PositionsOf(*runs, head) : std::set<std::int32_t>();
+      std::bernoulli_distribution keep(
+          run.kept_of_heads.empty() ? run.kept : run.kept_of_heads[static_cast<std::size_t>(head)]);
       for (int t = 0; t < run.num_tokens; ++t) {
-        if (keep(random_)) positions.push_back(static_cast<std::int32_t>(first_position) + t);
+        const std::int32_t position = static_cast<std::int32_t>(first_position) + t;
+        if (keep(random_) && !taken.contains(position)) positions.push_back(position);
       }
     }
     view.num_tokens = run.per_head ? static_cast<int>(positions.size()) : run.num_tokens;
@@ -89,6 +95,16 @@ void PagedBatch::AddRun(const PagedBatchSpec& spec, const RunSpec& run, std::int
     positions_.push_back(std::move(positions));
     runs->push_back(view);
   }
+}
+
+std::set<std::int32_t> PagedBatch::PositionsOf(const std::vector<PageRun>& runs, int head) const {
+  std::set<std::int32_t> all;
+  for (std::size_t r = 0; r < runs.size(); ++r) {
+    if (runs[r].first_head != head) continue;
+    const std::vector<std::int32_t>& held = positions_[positions_.size() - runs.size() + r];
+    all.insert(held.begin(), held.end());
+  }
+  return all;
 }
 
 void PagedBatch::PlaceFrames() {
@@ -132,14 +148,15 @@ void PagedBatch::ShareFrames(const PagedBatchSpec& spec, std::size_t sequence) {
   for (std::size_t s = 0; s < sequence; ++s) first_run += runs_[s].size();
   for (std::size_t r = 0; r < runs_[sequence].size(); ++r) {
     PageRun& run = runs_[sequence][r];
-    const int shared = SharedPages(spec, sequence, r);
-    if (shared == 0) return;
+    if (spec.sequences[sequence].shared.tokens <= run.first_position) return;
     SKV_CHECK(r < source.size() && run.first_position == source[r].first_position &&
               run.format == source[r].format);
-    if (run.positions != nullptr) {
+    // A head that keeps nothing has no positions.
+    if (run.positions != nullptr || source[r].positions != nullptr || run.num_tokens == 0) {
       run = source[r];
       continue;
     }
+    const int shared = SharedPages(spec, sequence, r);
     SKV_CHECK(shared <= source[r].num_pages);
     std::copy_n(source[r].frames, shared, frames_[first_run + r].begin());
   }

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <random>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +26,10 @@ struct RunSpec {
   // position.
   bool per_head = false;
   double kept = 0.7;
+  std::vector<double> kept_of_heads = {};  // in place of `kept` where heads differ; one each
+  // Covers the same tokens as the runs before it, which are per head: each head keeps here some of
+  // what it dropped there, so that its runs interleave in position.
+  bool beside = false;
 };
 
 // The first `tokens` tokens of a sequence lie in the frames of an earlier one, as after a fork.
@@ -72,6 +77,8 @@ class PagedBatch {
  private:
   void AddRun(const PagedBatchSpec& spec, const RunSpec& run, std::int64_t first_position,
               std::vector<PageRun>* runs);
+  // The positions that a kv head keeps in the runs of the sequence that is being added.
+  std::set<std::int32_t> PositionsOf(const std::vector<PageRun>& runs, int head) const;
   void PlaceFrames();
   void ShareFrames(const PagedBatchSpec& spec, std::size_t sequence);
   void FillRun(const PagedBatchSpec& spec, const PageRun& run, int first_page);
