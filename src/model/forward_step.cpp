@@ -10,7 +10,8 @@
 namespace swiftkv {
 namespace {
 
-constexpr int kUsualSequences = 16;  // decoded together
+constexpr int kUsualSequences = 16;       // decoded together
+constexpr std::uint32_t kUsualBytes = 4;  // of a channel of K and V
 
 // Sequences of `context` tokens each, the last `rows` of which are computed, as far as a plan looks
 // at them: extents without pages.
@@ -20,6 +21,7 @@ struct PlannedBatch {
     run.num_tokens = context;
     run.num_pages = (context + kPageTokens - 1) / kPageTokens;
     run.end_head = shape.num_kv_heads;
+    run.layout.bytes = kUsualBytes * kPageTokens * static_cast<std::uint32_t>(shape.head_dim);
     runs.assign(static_cast<std::size_t>(sequences), run);
     for (int i = 0; i < sequences; ++i) {
       slices.push_back({std::span(runs).subspan(static_cast<std::size_t>(i), 1), i * rows, rows,
@@ -33,6 +35,8 @@ struct PlannedBatch {
   std::vector<AttentionSequence> slices;
   AttentionBatch batch;
 };
+
+bool HasGaps(const PageRun& run) { return run.positions != nullptr; }
 
 bool SameShape(const AttentionShape& a, const AttentionShape& b) {
   return a.num_heads == b.num_heads && a.num_kv_heads == b.num_kv_heads && a.window == b.window;
@@ -83,16 +87,30 @@ Status ForwardStep::Prepare(KvCache* cache, const ModelBatch& batch) {
                           [](const BatchSlice& slice) { return slice.queries != nullptr; });
   for (Group& group : groups_) group.plan = nullptr;
   std::size_t scratch = 0;
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    CollectRuns(static_cast<int>(i), batch);
-    Group& group = groups_[layers_[i].group];
-    SKV_RETURN_IF_ERROR(CheckServed(layers_[i]));
-    if (group.plan != nullptr) continue;
-    group.plan = backend_.Plan(BatchOf(static_cast<int>(i)));
-    needs_merge_ = needs_merge_ || group.plan->needs_merge();
-    scratch = std::max(scratch, group.plan->scratch_bytes());
+  for (int layer = 0; layer < static_cast<int>(layers_.size()); ++layer) {
+    CollectRuns(layer, batch);
+    SKV_RETURN_IF_ERROR(CheckServed(layers_[static_cast<std::size_t>(layer)]));
+    PlanLayer(layer);
+    needs_merge_ = needs_merge_ || PlanOf(layer).needs_merge();
+    scratch = std::max(scratch, PlanOf(layer).scratch_bytes());
   }
   return EnsureScratch(scratch);
+}
+
+void ForwardStep::PlanLayer(int index) {
+  Layer& layer = layers_[static_cast<std::size_t>(index)];
+  layer.own_plan = nullptr;
+  if (std::any_of(layer.runs.begin(), layer.runs.end(), HasGaps)) {
+    layer.own_plan = backend_.Plan(BatchOf(index));
+    return;
+  }
+  std::unique_ptr<AttentionPlan>& plan = groups_[layer.group].plan;
+  if (plan == nullptr) plan = backend_.Plan(BatchOf(index));
+}
+
+const AttentionPlan& ForwardStep::PlanOf(int index) const {
+  const Layer& layer = layers_[static_cast<std::size_t>(index)];
+  return layer.own_plan != nullptr ? *layer.own_plan : *groups_[layer.group].plan;
 }
 
 // Sequences of a batch, and layers and blocks of a sequence, may differ in format.
@@ -203,11 +221,11 @@ void ForwardStep::Attend(int layer, const float* q, float* out, AttentionTeam te
   batch.q = q;
   batch.out = out;
   team.scratch = scratch_.get();
-  backend_.Partial(batch, *groups_[layers_[static_cast<std::size_t>(layer)].group].plan, team);
+  backend_.Partial(batch, PlanOf(layer), team);
 }
 
 void ForwardStep::Merge(int layer, const float* q, float* out, AttentionTeam team) const {
-  const AttentionPlan& plan = *groups_[layers_[static_cast<std::size_t>(layer)].group].plan;
+  const AttentionPlan& plan = PlanOf(layer);
   if (!plan.needs_merge()) return;
   const ForwardTimer timer(AttentionSeconds(team.thread));
   AttentionBatch batch = BatchOf(layer);

@@ -49,7 +49,9 @@ class ForwardStep {
   // of decodes allocate more when they come. Errors: ResourceExhausted.
   Status ReserveScratch(int max_rows, int context);
 
-  // Collects the runs of every layer and plans attention once for each group of equal layers.
+  // Collects the runs of every layer and plans attention once for each group of equal layers. Where
+  // a sequence stands on a compressed segment, whose extents differ from layer to layer, each of
+  // the group's layers gets a plan of its own.
   // Errors: Unsupported where the backend does not serve a sequence's format; ResourceExhausted for
   // scratch.
   Status Prepare(KvCache* cache, const ModelBatch& batch);
@@ -82,10 +84,11 @@ class ForwardStep {
  private:
   struct Group {
     AttentionShape shape;
-    std::unique_ptr<AttentionPlan> plan;
+    std::unique_ptr<AttentionPlan> plan;  // of its layers whose extents are equal
   };
   struct Layer {
     std::size_t group = 0;
+    std::unique_ptr<AttentionPlan> own_plan;   // where extents are those of no other layer
     std::vector<PageRun> runs;                 // of all slices
     std::vector<AttentionSequence> sequences;  // one per slice; spans into runs
   };
@@ -95,6 +98,8 @@ class ForwardStep {
   }
   void CollectRuns(int layer, const ModelBatch& batch);
   Status CheckServed(const Layer& layer) const;
+  void PlanLayer(int layer);
+  const AttentionPlan& PlanOf(int layer) const;
   AttentionBatch BatchOf(int layer) const;
   Status EnsureScratch(std::size_t bytes);
 
