@@ -68,23 +68,46 @@ Status MeasureDecode(const Bench& bench, AttentionRow* row) {
   return Status::Ok();
 }
 
-Status MeasureCascade(const Bench& bench, AttentionRow* row) {
+// What the kernels take beside a row, on pages of the plain kind.
+struct Beside {
+  double us = 0;     // of as many calls as the row's
+  double times = 0;  // that of the row
+};
+
+// Times the kernels on shared pages, or on segments, and on the row's private pages in turn.
+Result<Beside> MeasureBeside(const Bench& bench, AttentionRow* row) {
   const AttentionCase& what = row->what;
-  SKV_ASSIGN_OR_RETURN(const Setup shared, MakeSetup(bench, what.isa, what.pages));
+  SKV_ASSIGN_OR_RETURN(const Setup setup, MakeSetup(bench, what.isa, what.pages));
   Bench beside = bench;
   beside.arena = bench.second_arena;
-  SKV_ASSIGN_OR_RETURN(const Setup alone, MakeSetup(beside, what.isa, what.private_pages));
-  const Pass passes[] = {StreamOf(bench, *shared.pages), std::cref(*shared.kernel),
-                         std::cref(*alone.kernel)};
-  const RoundTimes times = Measure(bench, passes);
+  SKV_ASSIGN_OR_RETURN(const Setup plain, MakeSetup(beside, what.isa, what.private_pages));
+  const RawPass raw(*bench.probes, setup.pages.get(), bench.team->num_threads());
+  const Pass passes[] = {StreamOf(bench, *setup.pages), std::cref(*setup.kernel),
+                         std::cref(*plain.kernel), std::cref(raw)};
+  const bool decodes = what.phase == BenchPhase::kDecode;
+  const RoundTimes times = Measure(bench, std::span(passes).first(decodes ? 4 : 3));
   AddTimes(times, row);
-  const BenchWork& work = shared.pages->work();
-  const double calls = static_cast<double>(work.calls) / alone.pages->work().calls;
+  const BenchWork& work = setup.pages->work();
+  const double calls = static_cast<double>(work.calls) / plain.pages->work().calls;
   row->us = Median(times.seconds[1]) * 1e6;
   row->stream_gb_s = static_cast<double>(work.distinct_bytes) / Median(times.seconds[0]) * 1e-9;
   row->fraction = MedianRatio(times.seconds[0], times.seconds[1]);
-  row->us_private = Median(times.seconds[2]) * calls * 1e6;
-  row->ratio = MedianRatio(times.seconds[2], times.seconds[1]) * calls;
+  if (decodes) row->raw_fraction = MedianRatio(times.seconds[3], times.seconds[1]);
+  return Beside{Median(times.seconds[2]) * calls * 1e6,
+                MedianRatio(times.seconds[2], times.seconds[1]) * calls};
+}
+
+Status MeasureCascade(const Bench& bench, AttentionRow* row) {
+  SKV_ASSIGN_OR_RETURN(const Beside alone, MeasureBeside(bench, row));
+  row->us_private = alone.us;
+  row->ratio = alone.times;
+  return Status::Ok();
+}
+
+Status MeasureSegments(const Bench& bench, AttentionRow* row) {
+  SKV_ASSIGN_OR_RETURN(const Beside dense, MeasureBeside(bench, row));
+  row->us_dense = dense.us;
+  row->speedup = dense.times;
   return Status::Ok();
 }
 
@@ -106,7 +129,7 @@ Status MeasurePrefill(const Bench& bench, const MachineFigures& machine, Attenti
 Status MeasureRow(const Bench& bench, const MachineFigures& machine, AttentionRow* row) {
   switch (row->what.phase) {
     case BenchPhase::kDecode:
-      return MeasureDecode(bench, row);
+      return row->what.pages.removed > 0 ? MeasureSegments(bench, row) : MeasureDecode(bench, row);
     case BenchPhase::kCascade:
       return MeasureCascade(bench, row);
     case BenchPhase::kPrefill:

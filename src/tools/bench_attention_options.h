@@ -19,6 +19,7 @@ struct BenchAttentionOptions {
   NumberList batches{{1, 16}};
   int shared_tokens = 8192;  // of cascade
   NumberList prefill_contexts{{512, 6500}};
+  NameList ratios{{"0"}};    // removed, of decode
   std::string isa = "auto";  // or "all"
   int threads = 0;           // 0: the cores that this process may use
   int rounds = 5;
@@ -53,6 +54,10 @@ void VisitOptions(Visitor&& visit, BenchAttentionOptions& options) {
   visit(OptionField{"--prefill-contexts", "prefill_contexts", "LIST",
                     "Tokens of a sequence whose last 512 are computed together", 1, 1 << 20},
         options.prefill_contexts);
+  visit(OptionField{"--ratios", "ratios", "LIST",
+                    "Shares of the tokens that were dropped before decode, from 0, which is always "
+                    "measured, to below 1; heads keep unlike numbers"},
+        options.ratios);
   visit.Group("Measurement");
   visit(OptionField{"--isa", "isa", "NAME",
                     "Instruction set of the kernels; all: each that the CPU has"},

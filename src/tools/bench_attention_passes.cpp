@@ -15,6 +15,9 @@ namespace {
 // Keeps sums that nobody wants from being left out by the compiler.
 std::atomic<std::uint64_t> sink{0};
 
+// Layers that need a plan each.
+int PlannedLayers(const BenchPagesSpec& spec) { return spec.removed > 0 ? spec.layers : 1; }
+
 }  // namespace
 
 void KernelPass::FreeScratch::operator()(std::byte* memory) const { std::free(memory); }
@@ -23,8 +26,12 @@ Result<std::unique_ptr<KernelPass>> KernelPass::Make(const AttentionBackend* bac
                                                      BenchPages* pages) {
   SKV_RETURN_IF_ERROR(backend->Serves(pages->spec().shape, pages->spec().format));
   std::unique_ptr<KernelPass> pass(new KernelPass(backend, pages));
-  pass->plan_ = backend->Plan(pages->batch(0, 0));
-  const std::size_t bytes = (pass->plan_->scratch_bytes() / kPageAlignment + 1) * kPageAlignment;
+  std::size_t bytes = 0;
+  for (int layer = 0; layer < PlannedLayers(pages->spec()); ++layer) {
+    pass->plans_.push_back(backend->Plan(pages->batch(0, layer)));
+    bytes = std::max(bytes, pass->plans_.back()->scratch_bytes());
+  }
+  bytes = (bytes / kPageAlignment + 1) * kPageAlignment;
   pass->scratch_.reset(static_cast<std::byte*>(std::aligned_alloc(kPageAlignment, bytes)));
   if (pass->scratch_ == nullptr) {
     return Status::ResourceExhausted("not enough memory for the scratch of attention: " +
@@ -38,10 +45,11 @@ void KernelPass::operator()(const PassThread& thread) const {
   for (int turn = 0; turn < pages_->spec().turns; ++turn) {
     for (int layer = 0; layer < pages_->spec().layers; ++layer) {
       const AttentionBatch batch = pages_->batch(turn, layer);
-      backend_->Partial(batch, *plan_, team);
+      const AttentionPlan& plan = *plans_[static_cast<std::size_t>(layer) % plans_.size()];
+      backend_->Partial(batch, plan, team);
       thread.barrier->Wait();
-      if (!plan_->needs_merge()) continue;
-      backend_->Merge(batch, *plan_, team);
+      if (!plan.needs_merge()) continue;
+      backend_->Merge(batch, plan, team);
       thread.barrier->Wait();
     }
   }
@@ -60,14 +68,20 @@ RawPass::RawPass(const MachineProbes& probes, BenchPages* pages, int num_threads
     : probes_(probes),
       page_bytes_(pages->work().page_bytes),
       pages_(static_cast<std::size_t>(num_threads)) {
-  const WorkPlan plan(pages->batch(0, 0));
+  std::vector<WorkPlan> plans;
+  for (int layer = 0; layer < PlannedLayers(pages->spec()); ++layer) {
+    plans.emplace_back(pages->batch(0, layer));
+  }
   for (int turn = 0; turn < pages->spec().turns; ++turn) {
     for (int layer = 0; layer < pages->spec().layers; ++layer) {
       const AttentionBatch batch = pages->batch(turn, layer);
+      const WorkPlan& plan = plans[static_cast<std::size_t>(layer) % plans.size()];
       for (std::size_t i = 0; i < plan.items().size(); ++i) {
         const WorkItem& item = plan.items()[i];
         const RowTile& tile = plan.tile(item);
-        std::vector<const std::byte*>& list = pages_[i % pages_.size()];
+        const std::size_t place = i % pages_.size();
+        const bool forth = i / pages_.size() % 2 == 0;  // as WorkPlan::ItemOf
+        std::vector<const std::byte*>& list = pages_[forth ? place : pages_.size() - 1 - place];
         for (const PageSpan& span : plan.spans(item)) {
           const PageRun& run =
               batch.sequences[static_cast<std::size_t>(tile.sequence)].runs[span.run];

@@ -35,7 +35,8 @@ class KernelPass {
 
   const AttentionBackend* backend_;
   BenchPages* pages_;
-  std::unique_ptr<AttentionPlan> plan_;  // of every call: their extents are the same
+  std::vector<std::unique_ptr<AttentionPlan>> plans_;  // of layers; one where all have the same
+                                                       // extents
   std::unique_ptr<std::byte, FreeScratch> scratch_;
 };
 

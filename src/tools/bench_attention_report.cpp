@@ -33,6 +33,7 @@ Json RowJson(const AttentionRow& row) {
           {"batch", pages.batch},
           {"shared_tokens", pages.shared_tokens},
           {"queries", pages.queries},
+          {"removed", pages.removed},
           {"calls", work.calls},
           {"us", Rounded(row.us)},
           {"bytes_read", work.distinct_bytes},
@@ -44,6 +45,8 @@ Json RowJson(const AttentionRow& row) {
           {"peak_fraction", Optional(row.peak_fraction)},
           {"us_private", Optional(row.us_private)},
           {"ratio", Optional(row.ratio)},
+          {"us_dense", Optional(row.us_dense)},
+          {"speedup", Optional(row.speedup)},
           {"bound_us", Optional(row.bound_us)},
           {"bound_ratio", Optional(row.bound_ratio)},
           {"rounds", row.rounds},
@@ -72,8 +75,8 @@ std::string Heading(BenchPhase phase) {
     case BenchPhase::kDecode:
       return fmt::format(
           "\nDecode: fractions of a plain read of as many bytes, and of the same "
-          "pages\n{}{:>10}{:>8}{:>10}{:>10}\n",
-          shape, "ms", "GB/s", "of read", "of pages");
+          "pages\n{}{:>10}{:>8}{:>10}{:>10}{:>9}{:>9}\n",
+          shape, "ms", "GB/s", "of read", "of pages", "removed", "speedup");
     case BenchPhase::kCascade:
       return fmt::format(
           "\nCascade: sequences on shared tokens beside as many with their own\n"
@@ -96,8 +99,9 @@ std::string RowText(const AttentionRow& row) {
                   shape.num_heads / shape.num_kv_heads, pages.context, pages.batch, row.us * 1e-3);
   switch (row.what.phase) {
     case BenchPhase::kDecode:
-      line += fmt::format("{:>8.1f}{:>10}{:>10}", GbPerSecond(row), Figure(row.fraction, 2),
-                          Figure(row.raw_fraction, 2));
+      line += fmt::format("{:>8.1f}{:>10}{:>10}{:>9.3g}{:>9}", GbPerSecond(row),
+                          Figure(row.fraction, 2), Figure(row.raw_fraction, 2), pages.removed,
+                          Figure(row.speedup, 2));
       break;
     case BenchPhase::kCascade:
       line += fmt::format("{:>12.2f}{:>8}{:>10}", row.us_private.value_or(0) * 1e-3,

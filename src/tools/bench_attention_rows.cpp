@@ -8,6 +8,7 @@
 
 #include "base/status_macros.h"
 #include "tools/bench_formats.h"
+#include "tools/plan_options.h"
 
 namespace swiftkv {
 namespace {
@@ -68,11 +69,20 @@ void ReadAtLeast(double bytes, BenchPagesSpec* spec) {
   SetCalls(bytes / static_cast<double>(WorkOf(*spec).distinct_bytes), spec);
 }
 
-AttentionCase DecodeCase(const Kernels& kernels, int context, int batch, double bytes) {
+struct DecodeSize {
+  int context;
+  int batch;
+  double removed;
+};
+
+AttentionCase DecodeCase(const Kernels& kernels, const DecodeSize& size, double bytes) {
   AttentionCase made = CaseOf(BenchPhase::kDecode, kernels);
-  made.pages.context = context;
-  made.pages.batch = batch;
+  made.pages.context = size.context;
+  made.pages.batch = size.batch;
+  made.private_pages = made.pages;
+  made.pages.removed = size.removed;
   ReadAtLeast(bytes, &made.pages);
+  ReadAtLeast(bytes, &made.private_pages);
   return made;
 }
 
@@ -192,13 +202,16 @@ double GflopPerSecond(const AttentionRow& row) {
 Result<std::vector<AttentionCase>> ListAttentionCases(const BenchAttentionOptions& options) {
   SKV_RETURN_IF_ERROR(CheckPhases(options.phases));
   SKV_ASSIGN_OR_RETURN(const std::vector<Kernels> kernels, ListKernels(options));
+  SKV_ASSIGN_OR_RETURN(const std::vector<double> ratios, ParseRatios(options.ratios));
   const double bytes = options.megabytes * 1e6;
   std::vector<AttentionCase> cases;
   if (Wants(options.phases, BenchPhase::kDecode)) {
     for (const int context : options.contexts.values) {
       for (const int batch : options.batches.values) {
         for (const Kernels& each : kernels) {
-          cases.push_back(DecodeCase(each, context, batch, bytes));
+          for (const double removed : ratios) {
+            cases.push_back(DecodeCase(each, {context, batch, removed}, bytes));
+          }
         }
       }
     }

@@ -23,7 +23,9 @@ struct AttentionCase {
   Isa isa = Isa::kPortable;
   std::string format;
   BenchPagesSpec pages;
-  BenchPagesSpec private_pages;  // of a cascade: the same sequences with nothing shared
+  // Of a cascade: the same sequences with nothing shared. Of decode on segments: with nothing
+  // removed.
+  BenchPagesSpec private_pages;
 };
 
 // Names as in docs/json.md. What does not apply to a phase has no value.
@@ -35,6 +37,8 @@ struct AttentionRow {
   std::optional<double> raw_fraction;  // of a plain read of the same pages
   std::optional<double> us_private;    // of as many calls with nothing shared
   std::optional<double> ratio;         // us_private / us
+  std::optional<double> us_dense;      // of as many calls with nothing removed
+  std::optional<double> speedup;       // us_dense / us
   std::optional<double> bound_us;  // the larger of reading every byte once, and of the operations
                                    // at the rate of prefill
   std::optional<double> bound_ratio;    // us / bound_us

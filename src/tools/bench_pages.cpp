@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "tools/bench_segments.h"
 
 namespace swiftkv {
 namespace {
@@ -27,6 +28,20 @@ int FramesOfTurn(const BenchPagesSpec& spec) {
 
 std::size_t FrameBytes(const BenchPagesSpec& spec, std::size_t page_bytes) {
   return page_bytes * static_cast<std::size_t>(spec.layers * spec.shape.num_kv_heads);
+}
+
+// What sequences on segments read: a frame for each page.
+void CountSegments(const BenchPagesSpec& spec, BenchWork* work) {
+  const SegmentPages segment = SegmentPagesOf(spec);
+  const std::uint64_t sequences = static_cast<std::uint64_t>(work->calls) * spec.batch;
+  work->pages = sequences * segment.total();
+  work->frames = work->visits = work->pages;
+  double slots =
+      spec.shape.num_kv_heads * static_cast<double>(spec.context - segment.end_page * kPageTokens);
+  for (const int kept : segment.kept) slots += static_cast<double>(kept) * kPageTokens;
+  const int gqa = spec.shape.num_heads / spec.shape.num_kv_heads;
+  work->flops =
+      4.0 * slots * spec.queries * gqa * spec.shape.head_dim * static_cast<double>(sequences);
 }
 
 std::vector<float> NormalValues(std::size_t count) {
@@ -63,11 +78,12 @@ BenchWork WorkOf(const BenchPagesSpec& spec) {
   work.frames = static_cast<std::uint64_t>(spec.turns) * FramesOfTurn(spec);
   work.pages = heads * FramesOfTurn(spec);
   work.visits = heads * spec.batch * PagesOf(spec.context);
-  work.distinct_bytes = work.pages * work.page_bytes;
   const double pairs = spec.queries * (spec.context - (spec.queries - 1) / 2.0) * spec.batch;
   work.flops =
       4.0 * pairs * spec.shape.num_heads * spec.shape.head_dim * static_cast<double>(calls);
   work.calls = static_cast<int>(calls);
+  if (spec.removed > 0) CountSegments(spec, &work);
+  work.distinct_bytes = work.pages * work.page_bytes;
   return work;
 }
 
@@ -75,13 +91,19 @@ Result<std::unique_ptr<BenchPages>> BenchPages::Make(const BenchPagesSpec& spec,
                                                      BenchArena* arena) {
   SKV_CHECK(spec.shared_tokens % kPageTokens == 0 && spec.shared_tokens <= spec.context);
   SKV_CHECK(spec.queries >= 1 && spec.queries <= spec.context);
+  SKV_CHECK(spec.removed == 0 || spec.shared_tokens == 0);
   std::unique_ptr<BenchPages> pages(new BenchPages(spec));
   // The pages that are copied lie in the arena first.
   const std::size_t bytes =
       std::max<std::size_t>(pages->work_.distinct_bytes, kDistinctPages * pages->layout_.bytes);
   SKV_RETURN_IF_ERROR(arena->Ensure(bytes));
   pages->Fill(arena);
-  pages->BuildRuns(*arena);
+  if (spec.removed > 0) {
+    pages->BuildSegmentRuns(*arena);
+  } else {
+    pages->BuildRuns(*arena);
+  }
+  pages->BuildSequences();
   return pages;
 }
 
@@ -137,8 +159,76 @@ void BenchPages::BuildRuns(const BenchArena& arena) {
       }
     }
   }
-  for (std::size_t i = 0; i < runs_.size(); ++i) {
-    sequences_.push_back({.runs = {&runs_[i], 1},
+}
+
+// Tails lie in frames of all heads of a page, segments in frames of one page behind them.
+void BenchPages::BuildSegmentRuns(const BenchArena& arena) {
+  const SegmentPages segment = SegmentPagesOf(spec_);
+  const int heads = spec_.shape.num_kv_heads;
+  const int sequences = work_.calls * spec_.batch;
+  const auto tails = static_cast<std::uint32_t>(sequences * segment.tail_pages);
+  std::vector<std::uint32_t> tail_frames(tails);
+  std::iota(tail_frames.begin(), tail_frames.end(), 0U);
+  std::vector<std::uint32_t> frames(work_.frames - std::uint64_t{tails} * heads);
+  std::iota(frames.begin(), frames.end(), tails * static_cast<std::uint32_t>(heads));
+  std::mt19937 random{2};
+  if (spec_.shuffled) {
+    std::shuffle(tail_frames.begin(), tail_frames.end(), random);
+    std::shuffle(frames.begin(), frames.end(), random);
+  }
+  frames_ = std::move(frames);
+  const std::size_t first_tail = frames_.size();
+  frames_.insert(frames_.end(), tail_frames.begin(), tail_frames.end());
+
+  const int end = segment.end_page * kPageTokens;
+  positions_.resize(static_cast<std::size_t>(heads * end));
+  for (int head = 0; head < heads; ++head) {
+    const int kept = segment.kept[static_cast<std::size_t>(head)] * kPageTokens;
+    std::int32_t* const positions = positions_.data() + static_cast<std::ptrdiff_t>(head) * end;
+    for (int i = 0; i < kept; ++i) {
+      positions[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(i) * end / kept);
+    }
+  }
+
+  PageRun run;
+  run.base = arena.data();
+  run.format = spec_.format;
+  run.layout = layout_;
+  run.head_stride = layout_.bytes;
+  const std::uint32_t* next = frames_.data();
+  const std::uint32_t* next_tail = frames_.data() + first_tail;
+  runs_of_sequence_ = heads + 1;
+  for (int i = 0; i < sequences; ++i) {
+    const int layer = i / spec_.batch % spec_.layers;
+    run.frame_stride = layout_.bytes;
+    for (int head = 0; head < heads; ++head) {
+      run.num_pages = KeptPages(segment, layer, head);
+      run.num_tokens = run.num_pages * kPageTokens;
+      run.frames = next;
+      run.first_head = head;
+      run.end_head = head + 1;
+      run.first_position = 0;
+      run.positions = positions_.data() + static_cast<std::ptrdiff_t>((head + layer) % heads) * end;
+      runs_.push_back(run);
+      next += run.num_pages;
+    }
+    run.frame_stride = static_cast<std::size_t>(heads) * layout_.bytes;
+    run.num_pages = segment.tail_pages;
+    run.num_tokens = spec_.context - end;
+    run.frames = next_tail;
+    run.first_head = 0;
+    run.end_head = heads;
+    run.first_position = end;
+    run.positions = nullptr;
+    runs_.push_back(run);
+    next_tail += run.num_pages;
+  }
+}
+
+void BenchPages::BuildSequences() {
+  const auto count = static_cast<std::size_t>(runs_of_sequence_);
+  for (std::size_t i = 0; i < runs_.size() / count; ++i) {
+    sequences_.push_back({.runs = {&runs_[i * count], count},
                           .first_row = static_cast<int>(i % spec_.batch) * spec_.queries,
                           .num_rows = spec_.queries,
                           .first_position = spec_.context - spec_.queries});

@@ -29,6 +29,7 @@ struct BenchPagesSpec {
   int batch = 1;          // sequences of a turn
   int context = 0;        // tokens of each
   int shared_tokens = 0;  // the first ones, whose pages a turn's sequences share; of whole pages
+  double removed = 0;     // share of the tokens that heads dropped; nothing is shared then
   int queries = 1;        // of each sequence, its last positions
   bool shuffled = true;   // frames in random order, else in that of sequences and tokens
 };
@@ -36,7 +37,7 @@ struct BenchPagesSpec {
 // Arithmetic of a spec: what a pass over all turns and layers reads and computes.
 struct BenchWork {
   std::size_t page_bytes = 0;
-  std::uint64_t frames = 0;  // of all turns
+  std::uint64_t frames = 0;  // of all turns; of segments each page is one
   std::uint64_t pages = 0;   // distinct pages, of all turns, layers and kv heads
   std::uint64_t visits = 0;  // pages, counted for each sequence that sees them
   std::uint64_t distinct_bytes = 0;
@@ -57,7 +58,8 @@ class BenchPages {
   const BenchPagesSpec& spec() const { return spec_; }
   const BenchWork& work() const { return work_; }
 
-  // The batch of one call of the backend; all have the same extents.
+  // The batch of one call of the backend; all of a layer have the same extents, and all of all
+  // layers where nothing was removed.
   AttentionBatch batch(int turn, int layer);
 
  private:
@@ -65,12 +67,17 @@ class BenchPages {
 
   void Fill(BenchArena* arena);
   void BuildRuns(const BenchArena& arena);
+  void BuildSegmentRuns(const BenchArena& arena);
+  void BuildSequences();
 
   BenchPagesSpec spec_;
   BenchWork work_;
   PageLayout layout_;
-  std::vector<std::uint32_t> frames_;         // [turns, batch, pages]
-  std::vector<PageRun> runs_;                 // [turns, layers, batch]
+  std::vector<std::uint32_t> frames_;         // [turns, batch, pages], or of all runs in order
+  std::vector<std::int32_t> positions_;       // of a head that keeps all, each of these as much
+                                              // as it needs
+  int runs_of_sequence_ = 1;                  // in a layer
+  std::vector<PageRun> runs_;                 // [turns, layers, batch, runs_of_sequence_]
   std::vector<AttentionSequence> sequences_;  // [turns, layers, batch], spans into runs_
   std::vector<float> q_;                      // [batch * queries, heads, head_dim]
   std::vector<float> out_;                    // the same shape

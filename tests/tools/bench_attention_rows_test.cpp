@@ -32,12 +32,12 @@ std::vector<AttentionCase> Cases(std::vector<const char*> arguments) {
 
 TEST(BenchAttentionOptionsTest, EveryFlagReachesItsField) {
   const Result<BenchAttentionOptions> options =
-      Parse({"--phases",     "prefill", "--formats",   "bf16,f16",   "--head-dims",
-             "128",          "--gqa",   "0,7",         "--contexts", "100,200",
-             "--batches",    "3",       "--shared",    "32",         "--prefill-contexts",
-             "77",           "--isa",   "portable",    "-t",         "1",
-             "--rounds",     "9",       "--megabytes", "2",          "--huge-pages",
-             "--no-shuffle", "--json"});
+      Parse({"--phases",     "prefill",  "--formats",   "bf16,f16",   "--head-dims",
+             "128",          "--gqa",    "0,7",         "--contexts", "100,200",
+             "--batches",    "3",        "--shared",    "32",         "--prefill-contexts",
+             "77",           "--isa",    "portable",    "-t",         "1",
+             "--rounds",     "9",        "--megabytes", "2",          "--huge-pages",
+             "--no-shuffle", "--ratios", "0,.25",       "--json"});
   ASSERT_TRUE(options.ok()) << options.status().message();
   EXPECT_EQ(options->phases, (NameList{{"prefill"}}));
   EXPECT_EQ(options->formats, (NameList{{"bf16", "f16"}}));
@@ -47,6 +47,7 @@ TEST(BenchAttentionOptionsTest, EveryFlagReachesItsField) {
   EXPECT_EQ(options->batches, (NumberList{{3}}));
   EXPECT_EQ(options->shared_tokens, 32);
   EXPECT_EQ(options->prefill_contexts, (NumberList{{77}}));
+  EXPECT_EQ(options->ratios, (NameList{{"0", ".25"}}));
   EXPECT_EQ(options->isa, "portable");
   EXPECT_EQ(options->threads, 1);
   EXPECT_EQ(options->rounds, 9);
@@ -78,6 +79,7 @@ TEST(BenchAttentionOptionsTest, WhatCannotWorkIsRefusedBeforeAnythingIsMeasured)
                                 {{"--isa", "sse1"}, "sse1"},
                                 {{"--megabytes", "0"}, "--megabytes accepts"},
                                 {{"--rounds", "0"}, "--rounds accepts"},
+                                {{"--ratios", "0,1"}, "got \"1\""},
                                 {{"extra"}, "extra"}};
   for (const Bad& bad : all) {
     const Result<BenchAttentionOptions> options = Parse(bad.arguments);
@@ -128,6 +130,26 @@ TEST(BenchAttentionRowsTest, APassOfDecodeReadsAtLeastSixHundredMegabytes) {
     EXPECT_GE(work.distinct_bytes, 600'000'000U);
     EXPECT_EQ(work.distinct_bytes, work.pages * work.page_bytes);
     EXPECT_LE(work.distinct_bytes, 1'400'000'000U);
+  }
+}
+
+TEST(BenchAttentionRowsTest, EachRatioIsADecodeBesideWhichNothingWasRemoved) {
+  const std::vector<AttentionCase> cases =
+      Cases({"--phases", "decode", "--formats", "f16", "--head-dims", "64", "--batches", "1,4",
+             "--ratios", "0.5,0.75"});
+  ASSERT_THAT(cases, SizeIs(2 * 3));
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const double removed[] = {0, 0.5, 0.75};
+    EXPECT_EQ(cases[i].pages.removed, removed[i % 3]);
+    EXPECT_EQ(cases[i].private_pages.removed, 0);
+    EXPECT_EQ(cases[i].private_pages.context, cases[i].pages.context);
+    EXPECT_EQ(cases[i].private_pages.batch, cases[i].pages.batch);
+    const BenchWork work = WorkOf(cases[i].pages);
+    const BenchWork dense = WorkOf(cases[i].private_pages);
+    EXPECT_GE(work.distinct_bytes, 600'000'000U);
+    const double kept = (static_cast<double>(work.distinct_bytes) / work.calls) /
+                        (static_cast<double>(dense.distinct_bytes) / dense.calls);
+    EXPECT_NEAR(kept, 1 - removed[i % 3], 1e-3);
   }
 }
 

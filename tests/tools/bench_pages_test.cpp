@@ -76,6 +76,50 @@ TEST(BenchPagesTest, BytesReadAreThePagesVisitedTimesTheirSizeInEveryFormat) {
   }
 }
 
+TEST(BenchPagesTest, HeadsOfSegmentsKeepUnlikePagesOfTheirOwnAtRisingPositions) {
+  for (const double removed : {0.3, 0.5, 0.8}) {
+    BenchPagesSpec spec = SpecOf(*FindPageFormat("int8"));
+    spec.context = 1000;
+    spec.removed = removed;
+    BenchArena arena(/*huge_pages=*/false);
+    const auto pages = BenchPages::Make(spec, &arena).value();
+    const BenchWork& work = pages->work();
+    std::set<const std::byte*> distinct;
+    VisitPages(pages.get(), [&](const std::byte* page) {
+      EXPECT_LE(page + work.page_bytes, arena.data() + arena.bytes());
+      EXPECT_EQ((page - arena.data()) % static_cast<std::ptrdiff_t>(work.page_bytes), 0);
+      EXPECT_TRUE(distinct.insert(page).second);
+    });
+    EXPECT_EQ(work.pages, distinct.size());
+    const int dense = 6 * 4 * 3 * 63;  // calls, sequences, heads, pages
+    EXPECT_NEAR(static_cast<double>(work.pages), dense * (1 - removed), dense * 0.01);
+    std::set<int> lengths;
+    double slots = 0;
+    for (const AttentionSequence& sequence : pages->batch(1, 1).sequences) {
+      ASSERT_EQ(sequence.runs.size(), 4U);
+      for (int head = 0; head < 3; ++head) {
+        const PageRun& run = sequence.runs[static_cast<std::size_t>(head)];
+        EXPECT_EQ(run.first_head, head);
+        EXPECT_EQ(run.num_tokens % kPageTokens, 0);
+        for (int i = 1; i < run.num_tokens; ++i) {
+          ASSERT_LT(run.positions[i - 1], run.positions[i]);
+        }
+        if (run.num_tokens > 0) EXPECT_LT(run.positions[run.num_tokens - 1], 880);
+        lengths.insert(run.num_tokens);
+        slots += run.num_tokens;
+      }
+      EXPECT_EQ(sequence.runs[3].first_position, 880);
+      EXPECT_EQ(sequence.runs[3].num_tokens, 120);
+      EXPECT_EQ(sequence.first_position, 999);
+      slots += 3 * 120;
+    }
+    EXPECT_EQ(lengths.size(), 3U);
+    EXPECT_EQ(work.flops, 4 * slots * 2 * 64 * work.calls);
+    EXPECT_NE(pages->batch(0, 0).sequences[0].runs[0].num_pages,
+              pages->batch(0, 1).sequences[0].runs[0].num_pages);
+  }
+}
+
 TEST(BenchPagesTest, ATurnsSequencesShareTheirFirstPagesAndNoOthers) {
   BenchPagesSpec spec = SpecOf(*FindPageFormat("f16"));
   spec.shared_tokens = 96;
@@ -148,26 +192,38 @@ TEST(RawPassTest, ReadsEveryPageOnceWhateverTheNumberOfThreads) {
   }
 }
 
-TEST(KernelPassTest, PutsOutWhatAttendingOneCallPutsOut) {
-  BenchPagesSpec spec = SpecOf(*FindPageFormat("f16"));
-  spec.turns = 1;
-  spec.layers = 1;
-  spec.context = 1500;  // cut into chunks, so that there is something to merge
+TEST(RawPassTest, ReadsEveryPageOfSegmentsOnce) {
+  BenchPagesSpec spec = SpecOf(*FindPageFormat("bf16"));
+  spec.context = 1000;
+  spec.removed = 0.5;
   BenchArena arena(/*huge_pages=*/false);
   const auto pages = BenchPages::Make(spec, &arena).value();
-  const AttentionBatch batch = pages->batch(0, 0);
-  const std::size_t count = static_cast<std::size_t>(spec.batch) * 6 * 64;
+  const RawPass raw(*PortableProbes(), pages.get(), 2);
+  EXPECT_EQ(raw.num_pages(), pages->work().pages);
+}
 
-  const auto reference = MakeAttentionBackend("reference", "auto").value();
-  ASSERT_TRUE(Attend(*reference, batch, 1).ok());
-  const std::vector<float> expected(batch.out, batch.out + count);
-  std::fill(batch.out, batch.out + count, 0.0F);
+TEST(KernelPassTest, PutsOutWhatAttendingTheLastCallPutsOut) {
+  for (const double removed : {0.0, 0.6}) {
+    BenchPagesSpec spec = SpecOf(*FindPageFormat("f16"));
+    spec.turns = 1;
+    spec.context = 1500;  // cut into chunks, so that there is something to merge
+    spec.removed = removed;
+    BenchArena arena(/*huge_pages=*/false);
+    const auto pages = BenchPages::Make(spec, &arena).value();
+    const AttentionBatch batch = pages->batch(0, spec.layers - 1);
+    const std::size_t count = static_cast<std::size_t>(spec.batch) * 6 * 64;
 
-  const auto backend = MakeAttentionBackend("cpu", "auto").value();
-  const auto kernel = KernelPass::Make(backend.get(), pages.get()).value();
-  ThreadTeam team(2);
-  TimePass(std::cref(*kernel), &team);
-  for (std::size_t i = 0; i < count; ++i) EXPECT_NEAR(batch.out[i], expected[i], 1e-4);
+    const auto reference = MakeAttentionBackend("reference", "auto").value();
+    ASSERT_TRUE(Attend(*reference, batch, 1).ok());
+    const std::vector<float> expected(batch.out, batch.out + count);
+    std::fill(batch.out, batch.out + count, 0.0F);
+
+    const auto backend = MakeAttentionBackend("cpu", "auto").value();
+    const auto kernel = KernelPass::Make(backend.get(), pages.get()).value();
+    ThreadTeam team(2);
+    TimePass(std::cref(*kernel), &team);
+    for (std::size_t i = 0; i < count; ++i) EXPECT_NEAR(batch.out[i], expected[i], 1e-4);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says what a bench's sequences keep where they stand on compressed segments: heads keep unlike
+// numbers of whole pages, and the newest tokens stay dense.
+#pragma once
+
+#include <vector>
+
+namespace swiftkv {
+
+struct BenchPagesSpec;
+
+struct SegmentPages {
+  int end_page = 0;       // where the dense tail begins, in pages of the context
+  int tail_pages = 0;     // of 16 tokens each, the last one perhaps partial
+  std::vector<int> kept;  // [kv_heads] pages of the segment, rising; each layer gives them to other
+                          // heads
+  // Pages of a sequence in a layer, all heads and the tail together.
+  int total() const;
+};
+
+// Cuts a context of which the fraction `removed` is dropped, the tail being kept whole. Heads keep
+// from half to one and a half times the mean, as far as they can.
+SegmentPages SegmentPagesOf(const BenchPagesSpec& spec);
+
+// Returns the pages that a head of a layer keeps.
+int KeptPages(const SegmentPages& pages, int layer, int head);
+
+}  // namespace swiftkv
