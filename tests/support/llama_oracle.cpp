@@ -183,6 +183,20 @@ Result<Logits> LlamaOracle::Decode(std::span<const int32_t> tokens, bool all_row
   return logits;
 }
 
+Status LlamaOracle::Forget(std::span<const int32_t> positions) {
+  llama_memory_t memory = llama_get_memory(impl_->context);
+  for (size_t first = 0; first < positions.size();) {
+    size_t end = first + 1;
+    while (end < positions.size() && positions[end] == positions[end - 1] + 1) ++end;
+    if (!llama_memory_seq_rm(memory, 0, positions[first], positions[end - 1] + 1)) {
+      return Status::Unsupported("libllama cannot forget the tokens from position " +
+                                 std::to_string(positions[first]));
+    }
+    first = end;
+  }
+  return Status::Ok();
+}
+
 void LlamaOracle::Clear() {
   llama_memory_clear(llama_get_memory(impl_->context), /*data=*/true);
   length_ = 0;

@@ -51,6 +51,9 @@ class LlamaOracle {
   Result<Logits> Append(std::span<const int32_t> tokens);
   // The same, for the last token only.
   Result<Logits> AppendForLast(std::span<const int32_t> tokens);
+  // Forgets tokens at these positions, rising, and leaves the others where they are. Errors: where
+  // libllama's memory cannot.
+  Status Forget(std::span<const int32_t> positions);
   // Forgets the sequence.
   void Clear();
 
