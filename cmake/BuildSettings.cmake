@@ -29,6 +29,14 @@ target_compile_options(swiftkv_build_settings INTERFACE
   $<$<BOOL:${SWIFTKV_WERROR}>:-Werror>)
 target_link_options(swiftkv_build_settings INTERFACE LINKER:--as-needed)
 
+# Under a precompiled header GCC 12 follows std::string into lengths that no string has, and warns
+# of copies of such lengths. For targets with one that are made of much text: the tests.
+add_library(swiftkv_precompiled_warnings INTERFACE)
+target_compile_options(swiftkv_precompiled_warnings INTERFACE
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-stringop-overflow>
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-stringop-overread>
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-array-bounds>)
+
 if(SWIFTKV_FUZZ)
   target_compile_options(swiftkv_build_settings INTERFACE -fsanitize=fuzzer-no-link)
 endif()
