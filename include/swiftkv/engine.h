@@ -40,8 +40,11 @@ enum class SlotReservation : std::uint8_t {
 struct EngineLimits {
   int max_sequences = 64;  // choices that are computed together
   int max_queue = 256;     // requests that wait for their first place
-  // The worst grade that any request may have. None: that of the engine's own format.
+  // The worst grade that any request may have. None: that of the engine's own format, or any where
+  // there is something to forget.
   std::optional<Quality> ceiling = {};
+  // What requests forget that do not say otherwise and read any grade, as they then do unasked.
+  std::optional<Forgetting> forgetting = {};
   SlotReservation reservation = SlotReservation::kNone;  // without max_tokens: a whole context
 };
 
@@ -66,12 +69,16 @@ struct EngineSnapshot {
   std::uint64_t prompt_tokens = 0;  // of all requests that were given a place
   std::uint64_t cached_tokens = 0;  // of these, found in the cache
   std::uint64_t generated_tokens = 0;
-  PrefixCounters prefixes;        // of the cache
-  PinnedPrefixes pinned;          // likewise
-  double queue_seconds = 0;       // waited for first places, all requests together
-  double forward_seconds = 0;     // spent in forward passes
+  std::uint64_t compactions = 0;       // of sequences
+  std::uint64_t forgotten_tokens = 0;  // by these, summed over heads
+  PrefixCounters prefixes;             // of the cache
+  SegmentTotals segments;              // likewise
+  PinnedPrefixes pinned;               // likewise
+  double queue_seconds = 0;            // waited for first places, all requests together
+  double forward_seconds = 0;          // spent in forward passes
   double busy_seconds = 0;        // in steps: forward passes, scheduling, sampling and the rest
   double running_seconds = 0;     // the same, counted once for each choice in the cache
+  double compaction_seconds = 0;  // of busy_seconds: scoring, planning and moving what is kept
   double scheduling_seconds = 0;  // of busy_seconds: requests that came, and plans of steps
   double reserving_seconds = 0;  // of busy_seconds: slots of the cache made writable, memory mapped
   double sampling_seconds = 0;   // of busy_seconds: tokens drawn and told

@@ -35,6 +35,14 @@ enum class LengthLimit : std::uint8_t {
   kMemory,     // the cache's memory is full
 };
 
+// What a request forgets of its cache (docs/policies.md). Fields that are left out are the engine's
+// own (EngineLimits::forgetting).
+struct Forgetting {
+  std::string policy = {};           // "NAME" or "NAME:key=value,..."; "none": nothing
+  std::optional<double> ratio = {};  // the fraction that is removed, [0, 1); or
+  std::string budget = {};           // what is kept: "4096", "4096tokens", "64MiB"
+};
+
 struct EngineRequest {
   std::vector<std::int32_t> prompt;  // 1 token or more, fewer than the context
   SamplerOptions sampling;           // choice i draws with seed + i
@@ -53,6 +61,13 @@ struct EngineRequest {
   // The worst grade that the request reads. None: what the engine's own format has. Where the
   // engine's format is worse than this and `format` names none, f16 is taken.
   std::optional<Quality> quality = {};
+
+  // What it forgets. None: the engine's own, unless `quality` is better than any. Where there is
+  // something to forget, `quality` and the engine's ceiling must be any.
+  std::optional<Forgetting> forgetting = {};
+  // More than 0: no reply is wanted, but that the prompt's whole blocks are compressed and kept for
+  // so long, for requests that forget alike. max_tokens and choices are not looked at.
+  std::int64_t keep_compressed_ms = 0;
 
   // Cached blocks are found only by requests of the same salts.
   std::string tenant_salt;   // from who asks
@@ -105,6 +120,18 @@ struct TokenEvent {
   std::vector<PromptToken> prompt;
 };
 
+// What a request's cache held, and what of it was forgotten. Of several choices, what the last one
+// to end held.
+struct KvUsage {
+  std::string policy = "none";         // canonical, with its parameters
+  std::int64_t logical_tokens = 0;     // length of the sequence
+  std::int64_t kept_tokens = 0;        // of these, that a head without a window holds on average
+  std::uint64_t bytes = 0;             // of its pages, those that it shares in full
+  std::int64_t compressed_tokens = 0;  // of the prompt, that were found compressed
+  int compactions = 0;                 // of all choices
+  double compaction_seconds = 0;       // scoring, planning and moving
+};
+
 // What a request took; complete once its stream has ended.
 struct RequestUsage {
   std::int64_t prompt_tokens = 0;
@@ -114,6 +141,7 @@ struct RequestUsage {
   std::int64_t prefix_differs_at = -1;
   std::int64_t cached_tokens = 0;      // of the prompt, found in the cache and not computed
   std::int64_t completion_tokens = 0;  // of all choices, without the tokens that ended them
+  KvUsage kv;
   int preemptions = 0;       // times that a choice gave its place up; it went on without a loss
   std::uint64_t seed = 0;    // of choice 0, given or drawn
   double queue_seconds = 0;  // from Submit to the first place in a step

@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/forgetting_rule.h"
+#include "engine/forgetting_state.h"
 #include "engine/kv_memory.h"
 #include "engine/stream_buffer.h"
 #include "model/sampler.h"
@@ -41,6 +43,7 @@ struct ActiveChoice {
   // The first tokens, which were found there and are not its alone; as its last place had it.
   std::size_t adopted = 0;
   std::optional<SequenceId> sequence;
+  ForgettingState forgetting;
   // Its end was asked for, but others are unborn whose prompt it computes.
   std::optional<FinishReason> withdrawn;
   bool was_preempted = false;          // since its last place
@@ -55,7 +58,8 @@ struct ActiveChoice {
   RequestId leader{};
   int leader_index = 0;
   std::int64_t until = 0;
-  bool stalled = false;  // found no room for its rows in the last step
+  bool awaits_segment = false;  // it waits for more than blocks: for the leader's compaction
+  bool stalled = false;         // found no room for its rows in the last step
   // Where it got no place for want of memory: not looked at before this step, unless another choice
   // ends first.
   std::uint64_t retry_step = 0;
@@ -69,6 +73,7 @@ struct ActiveRequest {
   EngineRequest asked;
   KvFormat format;
   PrefixScope scope;
+  std::shared_ptr<const ForgettingRule> forgetting;  // null: forgets nothing
   KvFootprint footprint;
   std::int64_t reserved_tokens = 0;  // slots that a place comes with; 0: no reservation
   std::shared_ptr<StreamBuffer> stream;
@@ -84,6 +89,8 @@ struct ActiveRequest {
   std::optional<TextStream> prompt_text;
 
   std::size_t prompt_tokens() const { return asked.prompt.size(); }
+  // Makes a compressed prefix for others, and no reply.
+  bool only_compresses() const { return asked.keep_compressed_ms > 0; }
   bool tells_prompt() const { return asked.prompt_logprobs >= 0 && told_prompt < prompt_tokens(); }
   double SecondsSinceSubmit() const {
     return std::chrono::duration<double>(Clock::now() - submitted).count();

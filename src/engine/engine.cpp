@@ -43,6 +43,7 @@ Result<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& options,
   cache.key_format = options.format.key;
   cache.value_format = options.format.value;
   cache.model_fingerprint = state->model->fingerprint();
+  cache.keeps_headroom = options.limits.forgetting || options.limits.ceiling == Quality::kAny;
   const MemoryLimit memory = {.automatic = options.kv_memory_bytes == 0,
                               .bytes = options.kv_memory_bytes};
   SKV_ASSIGN_OR_RETURN(cache.memory_bytes, ResolveKvBytes(memory, state->model->memory()));

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <utility>
 
+#include "engine/forgetting_progress.h"
+
 namespace swiftkv {
 namespace {
 
@@ -25,6 +27,7 @@ EngineLoop::EngineLoop(const EngineParts& parts, const EngineLimits& limits, Eng
                 parts.cache->Balance().limit_bytes),
       roster_(parts.cache, inbox, &recorder_, parts.model->max_batch_rows()),
       planner_(&roster_, parts.cache, parts.model->max_batch_rows(), limits.max_sequences),
+      compaction_(&roster_, parts.cache, parts.model),
       executor_(parts.model, parts.cache),
       sampling_(parts.vocabulary, parts.model->context()) {
   Publish();
@@ -38,10 +41,10 @@ void EngineLoop::Run(const std::atomic<bool>* abandon) {
     const bool stop = mail.stop;
     const Clock::time_point start = Clock::now();
     // Of the clock's own beginning: a cache may have served an engine before.
-    const std::int64_t now_ms =
+    now_ms_ =
         std::chrono::duration_cast<std::chrono::milliseconds>(start.time_since_epoch()).count();
-    cache_->SetTime(now_ms);
-    Accept(std::move(mail), now_ms);
+    cache_->SetTime(now_ms_);
+    Accept(std::move(mail));
     if (stop) break;
     const double reserved = planner_.reserving_seconds();
     const StepPlan& plan = planner_.Plan();
@@ -51,6 +54,8 @@ void EngineLoop::Run(const std::atomic<bool>* abandon) {
     counted_.reserving_seconds += reserving;
     counted_.scheduling_seconds += SecondsSince(start) - reserving;
     if (!idle) Compute(plan, abandon);
+    Compact();
+    idle = idle && !compaction_.has_work() && !went_on_;
     const double seconds = SecondsSince(start) + publishing;
     counted_.busy_seconds += seconds;
     counted_.running_seconds += running * seconds;
@@ -63,8 +68,8 @@ void EngineLoop::Run(const std::atomic<bool>* abandon) {
   Publish();
 }
 
-void EngineLoop::Accept(EngineInbox::Mail mail, std::int64_t now_ms) {
-  for (const CacheOperation& operation : mail.operations) operation(cache_, now_ms);
+void EngineLoop::Accept(EngineInbox::Mail mail) {
+  for (const CacheOperation& operation : mail.operations) operation(cache_, now_ms_);
   for (std::unique_ptr<ActiveRequest>& request : mail.submitted) roster_.Add(std::move(request));
   for (const Withdrawal& one : mail.withdrawn) {
     ActiveRequest* const request = roster_.Find(one.id);
@@ -115,6 +120,35 @@ void EngineLoop::Commit(const StepPlan& plan, std::span<const float> logits) {
   }
 }
 
+void EngineLoop::Compact() {
+  const std::vector<CompactedChoice> done = compaction_.Work();
+  went_on_ = !done.empty();
+  for (const auto& [seat, status] : done) {
+    if (roster_.Find(seat.request->id) == nullptr) continue;  // failed a moment ago
+    if (!status.ok()) {
+      roster_.Fail(seat.request, status);
+      continue;
+    }
+    const std::vector<float> logits = std::exchange(seat.choice->forgetting.logits, {});
+    if (seat.request->only_compresses()) {
+      EndCompressed(seat);
+    } else if (!logits.empty()) {
+      Sample(seat, logits);
+    }
+  }
+}
+
+// The prefix is there for others from now on, and its request is done.
+void EngineLoop::EndCompressed(const Seat& seat) {
+  ActiveRequest* const request = seat.request;
+  const Status kept = cache_->PinSegment(request->format, request->scope, request->asked.prompt,
+                                         request->forgetting->shared_recipe,
+                                         now_ms_ + request->asked.keep_compressed_ms);
+  if (!kept.ok()) return roster_.Fail(request, kept);
+  TellEnd(request, seat.choice, FinishReason::kLength, LengthLimit::kMaxTokens);
+  roster_.EndChoice(seat);
+}
+
 // `logits`: of the last rows that the choice has computed.
 void EngineLoop::Take(const Seat& seat, std::span<const float> logits) {
   if (roster_.Find(seat.request->id) == nullptr) return;  // failed earlier in this step
@@ -122,8 +156,12 @@ void EngineLoop::Take(const Seat& seat, std::span<const float> logits) {
     sampling_.TellPrompt(seat.request, seat.choice->computed - logits.size() / vocabulary_size_,
                          logits);
   }
-  if (seat.choice->computed == seat.choice->tokens.size()) {
-    Sample(seat, logits.last(vocabulary_size_));
+  if (seat.choice->computed != seat.choice->tokens.size()) return;
+  const std::span<const float> last = logits.last(vocabulary_size_);
+  if (IsCompacting(*seat.choice)) {
+    seat.choice->forgetting.logits.assign(last.begin(), last.end());
+  } else {
+    Sample(seat, last);
   }
 }
 

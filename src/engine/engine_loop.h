@@ -11,6 +11,7 @@
 #include <mutex>
 #include <span>
 
+#include "engine/compaction_stage.h"
 #include "engine/engine_inbox.h"
 #include "engine/executor.h"
 #include "engine/request_gate.h"
@@ -36,9 +37,11 @@ class EngineLoop {
   EngineReport Report() const;
 
  private:
-  void Accept(EngineInbox::Mail mail, std::int64_t now_ms);
+  void Accept(EngineInbox::Mail mail);
   void Compute(const StepPlan& plan, const std::atomic<bool>* abandon);
   void Commit(const StepPlan& plan, std::span<const float> logits);
+  void Compact();
+  void EndCompressed(const Seat& seat);
   void Take(const Seat& seat, std::span<const float> logits);
   void Sample(const Seat& seat, std::span<const float> logits);
   void SampleOne(ActiveRequest* request, ActiveChoice* choice, std::span<const float> logits);
@@ -51,9 +54,12 @@ class EngineLoop {
   StatisticsRecorder recorder_;
   Roster roster_;
   StepPlanner planner_;
+  CompactionStage compaction_;
   Executor executor_;
   SamplingStage sampling_;
-  EngineSnapshot counted_;  // what is counted here
+  std::int64_t now_ms_ = 0;  // the cache's time
+  bool went_on_ = false;     // after a compaction, since the last plan
+  EngineSnapshot counted_;   // what is counted here
 
   mutable std::mutex snapshot_mutex_;
   EngineReport report_;  // guarded by snapshot_mutex_

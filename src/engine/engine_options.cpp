@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include "base/status_macros.h"
+#include "engine/forgetting_rule.h"
 #include "formats/codec_table.h"
 #include "formats/page_format_table.h"
+#include "policy/eviction_policy.h"
 #include "swiftkv/attention.h"
 
 namespace swiftkv {
@@ -55,6 +57,30 @@ std::string AttentionBackendNames() {
   std::string names;
   for (const BackendRow& row : AllAttentionBackends()) AppendName(row.info.name, &names);
   return names;
+}
+
+std::string PolicyChoices() {
+  std::string names;
+  for (const EvictionPolicy* policy : AllPolicies()) AppendName(policy->info().name, &names);
+  return names + ", " + kNoPolicy;
+}
+
+std::optional<Forgetting> ForgettingOf(const Forgetting& options) {
+  const bool says_nothing = options.policy.empty() && !options.ratio && options.budget.empty();
+  if (says_nothing || options.policy == kNoPolicy) return std::nullopt;
+  return options;
+}
+
+Status ValidateForgetting(const Forgetting& options, const CacheOptions& cache) {
+  const std::optional<Forgetting> forgetting = ForgettingOf(options);
+  if (!forgetting) return Status::Ok();
+  SKV_RETURN_IF_ERROR(CheckForgetting(*forgetting));
+  const Quality ceiling = cache.quality.value_or(Quality::kAny);
+  if (ceiling == Quality::kAny) return Status::Ok();
+  return Status::InvalidArgument(
+      fmt::format("a cache that forgets is graded any, which --quality does not allow; allow any "
+                  "or leave out --policy, not: --quality {}",
+                  QualityName(ceiling)));
 }
 
 Result<PageFormat> ParsePageFormat(const std::string& text) {

@@ -25,6 +25,8 @@ std::string NamedPageFormats();
 std::string PageFormatChoices();
 std::string PlaneFormatChoices();
 std::string AttentionBackendNames();
+// The forgetting policies, and the word for none.
+std::string PolicyChoices();
 
 struct CacheOptions {
   std::string format = "f16";      // of both planes of a page: a named pair, or kAutomaticFormat
@@ -133,6 +135,23 @@ void VisitOptions(Visitor&& visit, CacheOptions& options) {
 }
 
 template <typename Visitor>
+void VisitOptions(Visitor&& visit, Forgetting& options) {
+  visit(OptionField{.flags = "--policy",
+                    .key = "policy",
+                    .placeholder = "NAME[:key=value,...]",
+                    .help = "What is forgotten first, with --ratio or --kv-budget; sets the "
+                            "ceiling and the level of requests that say nothing to any",
+                    .choices = PolicyChoices},
+        options.policy);
+  visit(OptionField{"--ratio", "ratio", "R",
+                    "Fraction of a long prompt's cache that is removed, from 0 to below 1"},
+        options.ratio);
+  visit(OptionField{"--kv-budget", "kv_budget", "N[tokens|MiB]",
+                    "What of a sequence is kept at most, whatever its length"},
+        options.budget);
+}
+
+template <typename Visitor>
 void VisitOptions(Visitor&& visit, GenerationOptions& options) {
   visit(OptionField{"-n,--max-tokens", "max_tokens", "N",
                     "Most tokens of a reply; -1: until it ends or the context is full", -1},
@@ -162,5 +181,11 @@ Result<PageFormat> PageFormatOf(const CacheOptions& options);
 // Checks formats and their grade against the ceiling. Errors: InvalidArgument with what is
 // accepted.
 Status ValidateCacheOptions(const CacheOptions& options);
+
+// Returns what requests forget that do not say otherwise; nothing where no flag says so.
+std::optional<Forgetting> ForgettingOf(const Forgetting& options);
+
+// Checks what can be checked before a model is loaded, the ceiling too. Errors: InvalidArgument.
+Status ValidateForgetting(const Forgetting& options, const CacheOptions& cache);
 
 }  // namespace swiftkv

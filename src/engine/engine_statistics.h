@@ -40,8 +40,9 @@ struct FormatUse {
   KvFormat format;
   std::uint64_t sequences = 0;
   std::uint64_t tokens = 0;
-  std::uint64_t bytes = 0;      // of whole pages
-  std::uint64_t f16_bytes = 0;  // that the same tokens would take in f16
+  std::uint64_t bytes = 0;            // of whole pages
+  std::uint64_t f16_bytes = 0;        // that the same tokens would take in f16
+  std::uint64_t forgotten_bytes = 0;  // that forgotten tokens would take on top of `bytes`
 };
 
 struct EngineStatistics {

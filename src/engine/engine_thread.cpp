@@ -55,7 +55,8 @@ Status EngineThread::PinPrefix(const PrefixName& prefix, std::chrono::millisecon
     return Status::InvalidArgument(
         fmt::format("a prefix is kept for 1 ms or more, not: {}", keep.count()));
   }
-  SKV_ASSIGN_OR_RETURN(const StorageChoice stored, gate_.Choose(prefix.format, prefix.quality));
+  SKV_ASSIGN_OR_RETURN(const StorageChoice stored,
+                       gate_.Choose({.format = prefix.format, .quality = prefix.quality}));
   PrefixScope scope = ScopeOf(prefix.owner);
   scope.allowed = stored.allowed;
   return inbox_->Ask([tokens = prefix.tokens, format = stored.format, scope = std::move(scope),
@@ -66,7 +67,8 @@ Status EngineThread::PinPrefix(const PrefixName& prefix, std::chrono::millisecon
 }
 
 Status EngineThread::UnpinPrefix(const PrefixName& prefix, StatusCallback done) {
-  SKV_ASSIGN_OR_RETURN(const StorageChoice stored, gate_.Choose(prefix.format, prefix.quality));
+  SKV_ASSIGN_OR_RETURN(const StorageChoice stored,
+                       gate_.Choose({.format = prefix.format, .quality = prefix.quality}));
   return inbox_->Ask([tokens = prefix.tokens, format = stored.format, scope = ScopeOf(prefix.owner),
                       done = std::move(done)](KvCache* cache, std::int64_t) {
     done(cache->UnpinPrefix(format, scope, tokens));

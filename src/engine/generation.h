@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/forgetting_rule.h"
 #include "model/vocabulary.h"
 #include "swiftkv/request.h"
 #include "swiftkv/sampler_options.h"
@@ -19,6 +21,7 @@ struct GenerationRequest {
       prompt;  // whole prompt; what the sequence already holds is not computed again
   SamplerOptions sampling;
   int max_tokens = -1;  // -1: until the reply ends or a limit is reached
+  std::shared_ptr<const ForgettingRule> forgetting = nullptr;  // null: forgets nothing
 };
 
 // What the generation tells while it runs. Called on the thread that generates.
@@ -33,7 +36,8 @@ struct GenerationCallbacks {
 struct GenerationTimes {
   double first_token = 0;  // from the request to its first sampled token
   double prefill = 0;      // computing the prompt
-  double decode = 0;       // from the first sampled token to the last
+  double decode = 0;       // from the first sampled token to the last, without compactions
+  double compaction = 0;   // scoring, planning and moving what is kept
 };
 
 struct GenerationResult {
@@ -49,7 +53,8 @@ struct GenerationResult {
   PrefixEnd prefix_end = PrefixEnd::kNeverSeen;
   std::int64_t prefix_differs_at = -1;
   std::size_t decode_steps = 0;  // forward passes after the prompt's
-  std::uint64_t seed = 0;        // in use, given or drawn
+  int compactions = 0;
+  std::uint64_t seed = 0;  // in use, given or drawn
   GenerationTimes times;
 
   // Tokens a second; 0 where nothing was computed.

@@ -44,6 +44,7 @@ struct GenerationSession::Run {
   TextStream text;
   Clock::time_point start;
   Clock::time_point first_token;
+  double decode_compaction = 0;  // seconds in compactions after the first token
   bool finished = false;
   GenerationResult result;
 
@@ -76,6 +77,7 @@ void GenerationSession::Reset() {
   if (has_sequence_) cache_->Release(state_.sequence);
   has_sequence_ = false;
   state_ = SequenceState{};
+  forgetting_ = {};
 }
 
 std::optional<SequenceId> GenerationSession::sequence() const {
@@ -111,12 +113,16 @@ Status GenerationSession::CheckPrompt(const GenerationRequest& request) const {
           fmt::format("a prompt token must be in [0, {}), got {}", vocabulary_->size(), token));
     }
   }
-  return CheckPromptFits(prompt.size());
+  return CheckPromptFits(request);
 }
 
 // Counts pages alone: a prompt that passes may still lack room for metadata, which Reserve finds.
-Status GenerationSession::CheckPromptFits(std::size_t prompt_tokens) const {
-  const std::uint64_t needed = footprint_.PageBytes(static_cast<std::int64_t>(prompt_tokens));
+Status GenerationSession::CheckPromptFits(const GenerationRequest& request) const {
+  const auto prompt_tokens = static_cast<std::int64_t>(request.prompt.size());
+  const std::int64_t held = request.forgetting == nullptr ? prompt_tokens
+                                                          : request.forgetting->schedule.MostHeld(
+                                                                prompt_tokens, prompt_tokens);
+  const std::uint64_t needed = footprint_.PageBytes(held);
   const std::uint64_t limit = cache_->Balance().limit_bytes;
   if (needed <= limit) return Status::Ok();
   return Status::ResourceExhausted(
@@ -126,7 +132,8 @@ Status GenerationSession::CheckPromptFits(std::size_t prompt_tokens) const {
                   FormatByteSize(limit), footprint_.TokensWithin(limit)));
 }
 
-Result<PrefixHit> GenerationSession::ReusePrefix(const std::vector<TokenId>& prompt) {
+Result<PrefixHit> GenerationSession::ReusePrefix(const GenerationRequest& request) {
+  const std::vector<TokenId>& prompt = request.prompt;
   PrefixHit hit;
   std::size_t kept = 0;
   if (has_sequence_) {
@@ -139,7 +146,7 @@ Result<PrefixHit> GenerationSession::ReusePrefix(const std::vector<TokenId>& pro
       hit.differs_at = static_cast<std::int64_t>(kept);
     }
     kept = std::min(kept, prompt.size() - 1);
-    // A sliding window may have dropped what the first computed token must see.
+    // A sliding window may have dropped what the first computed token must see, or a policy.
     if (!cache_->Truncate(state_.sequence, static_cast<std::int64_t>(kept)).ok()) {
       kept = 0;
       hit = {.end = PrefixEnd::kEvicted};
@@ -151,12 +158,54 @@ Result<PrefixHit> GenerationSession::ReusePrefix(const std::vector<TokenId>& pro
   state_.prompt_tokens = prompt.size();
   state_.computed = kept;
   state_.allowed = cache_->format_quality();
+  PlanNextCompaction(request);
   // Room for all of the prompt is claimed before any of it is computed; where tokens take less once
-  // they are older, that would claim more than is ever held at once.
-  if (!footprint_.ShrinksWithAge()) {
+  // they are older, or may be forgotten, that would claim more than is ever held at once.
+  if (!footprint_.ShrinksWithAge() && request.forgetting == nullptr) {
     SKV_RETURN_IF_ERROR(cache_->Reserve(state_.sequence, static_cast<int>(prompt.size() - kept)));
   }
   return hit;
+}
+
+void GenerationSession::PlanNextCompaction(const GenerationRequest& request) {
+  forgetting_.job.reset();
+  forgetting_.logits.clear();
+  forgetting_.next = 0;
+  if (request.forgetting != nullptr) {
+    const auto prompt = static_cast<std::int64_t>(request.prompt.size());
+    forgetting_.next = request.forgetting->schedule.NextAfter(prompt, forgetting_.last);
+    // Where earlier turns have passed that length, it is done now.
+    const auto computed = static_cast<std::int64_t>(state_.computed);
+    if (forgetting_.next > 0) forgetting_.next = std::max(forgetting_.next, computed);
+  }
+  state_.end = static_cast<std::size_t>(forgetting_.next);
+}
+
+bool GenerationSession::IsCompactionDue() const {
+  return forgetting_.next > 0 && static_cast<std::int64_t>(state_.computed) == forgetting_.next;
+}
+
+// All at once: nobody else waits.
+Status GenerationSession::Compact(Run* run) {
+  const Clock::time_point start = Clock::now();
+  CompactionJob job(*cache_, {.sequence = state_.sequence,
+                              .rule = run->request->forgetting,
+                              .model = model_,
+                              .queries = forgetting_.queries.get()});
+  ThreadTeam team(model_->threads());
+  while (!job.scored() && !IsSet(run->cancel)) {
+    SKV_RETURN_IF_ERROR(job.Score(*cache_, &team));
+  }
+  if (!job.scored()) return Status::Ok();  // the next step sees that it was cancelled
+  SKV_ASSIGN_OR_RETURN(const CompactionOutcome outcome, job.Compact(cache_));
+  const double seconds = SecondsBetween(start, Clock::now());
+  run->result.times.compaction += seconds;
+  if (run->result.decode_steps > 0) run->decode_compaction += seconds;
+  run->result.compactions += outcome.compacted ? 1 : 0;
+  forgetting_.last = forgetting_.next;
+  const std::vector<float> logits = std::exchange(forgetting_.logits, {});
+  PlanNextCompaction(*run->request);
+  return logits.empty() ? Status::Ok() : SampleNext(run, logits);
 }
 
 // Gives back what was reserved and not filled, and forgets tokens that were not computed.
@@ -174,7 +223,7 @@ Result<GenerationResult> GenerationSession::Generate(const GenerationRequest& re
   SKV_ASSIGN_OR_RETURN(std::unique_ptr<Sampler> sampler,
                        Sampler::Create(*vocabulary_, request.sampling));
   sampler->AcceptPrompt(request.prompt);
-  const Result<PrefixHit> reused = ReusePrefix(request.prompt);
+  const Result<PrefixHit> reused = ReusePrefix(request);
   if (!reused.ok()) {
     Settle();
     return reused.status();
@@ -210,8 +259,14 @@ Status GenerationSession::Step(Run* run) {
     run->Finish(FinishReason::kCancelled);
     return Status::Ok();
   }
+  if (IsCompactionDue()) return Compact(run);
   const bool is_prefill = state_.InPrefill();
-  const StepPlan plan = PlanStep(state_, static_cast<std::size_t>(model_->max_batch_rows()));
+  StepPlan plan = PlanStep(state_, static_cast<std::size_t>(model_->max_batch_rows()));
+  if (forgetting_.next > 0) {
+    if (forgetting_.queries == nullptr)
+      forgetting_.queries = run->request->forgetting->MakeCapture();
+    plan.slices.front().rows.queries = forgetting_.queries.get();
+  }
   const Clock::time_point start = Clock::now();
   const Result<std::span<const float>> logits = executor_.Execute(plan, run->cancel);
   if (!logits.ok()) {
@@ -236,6 +291,10 @@ Status GenerationSession::Step(Run* run) {
     ++run->result.decode_steps;
   }
   if (logits->empty()) return Status::Ok();
+  if (IsCompactionDue()) {
+    forgetting_.logits.assign(logits->begin(), logits->end());
+    return Status::Ok();
+  }
   return SampleNext(run, *logits);
 }
 
@@ -251,7 +310,7 @@ Status GenerationSession::SampleNext(Run* run, std::span<const float> logits) {
     run->first_token = now;
     result.times.first_token = SecondsBetween(run->start, now);
   }
-  result.times.decode = SecondsBetween(run->first_token, now);
+  result.times.decode = SecondsBetween(run->first_token, now) - run->decode_compaction;
   if (vocabulary_->IsEndOfGeneration(token)) {
     result.end_token = token;
     run->Finish(FinishReason::kStop);

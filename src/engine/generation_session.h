@@ -14,6 +14,7 @@
 #include <span>
 
 #include "engine/executor.h"
+#include "engine/forgetting_state.h"
 #include "engine/generation.h"
 #include "engine/kv_memory.h"
 #include "engine/sequence_state.h"
@@ -61,11 +62,14 @@ class GenerationSession {
   struct Run;
 
   Status CheckPrompt(const GenerationRequest& request) const;
-  Status CheckPromptFits(std::size_t prompt_tokens) const;
-  Result<PrefixHit> ReusePrefix(const std::vector<TokenId>& prompt);
+  Status CheckPromptFits(const GenerationRequest& request) const;
+  Result<PrefixHit> ReusePrefix(const GenerationRequest& request);
   Status StartSequence();
   void Settle();
   Status Step(Run* run);
+  bool IsCompactionDue() const;
+  Status Compact(Run* run);
+  void PlanNextCompaction(const GenerationRequest& request);
   Status SampleNext(Run* run, std::span<const float> logits);
 
   LanguageModel* model_;
@@ -75,6 +79,7 @@ class GenerationSession {
   Executor executor_;
   bool has_sequence_ = false;
   SequenceState state_;
+  ForgettingState forgetting_;  // of the sequence
 };
 
 }  // namespace swiftkv

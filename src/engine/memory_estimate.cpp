@@ -42,8 +42,11 @@ MemoryEstimate EstimateMemory(const KvFootprint& footprint, const MemoryDemand& 
     (demand.has_reserved ? estimate.held_bytes : estimate.bytes_to_come) = bytes;
     return estimate;
   }
-  const std::uint64_t next = PeakBytes(footprint, demand, std::min(demand.growth, kNextTokens));
-  const std::uint64_t many = PeakBytes(footprint, demand, std::min(demand.growth, kManyTokens));
+  const std::uint64_t beside = demand.beside > 0 ? footprint.OwnBytes(0, demand.beside) : 0;
+  const std::uint64_t next =
+      PeakBytes(footprint, demand, std::min(demand.growth, kNextTokens)) + beside;
+  const std::uint64_t many =
+      PeakBytes(footprint, demand, std::min(demand.growth, kManyTokens)) + beside;
   if (demand.computed > demand.shared) {
     estimate.held_bytes = footprint.OwnBytes(WholeBlocks(demand.shared), demand.computed);
   }

@@ -23,6 +23,7 @@ struct MemoryDemand {
   int further_choices = 0;    // that are to fork off once the prompt is computed
   std::int64_t reserved = 0;  // slots that a place comes with; 0: none
   bool has_reserved = false;  // has them
+  std::int64_t beside = 0;  // tokens that a coming compaction keeps beside all others for a moment
 };
 
 struct MemoryEstimate {

@@ -48,7 +48,7 @@ struct NameList {
 };
 
 // Types of fields: bool, int, float, std::string, std::optional<std::uint64_t>,
-// std::optional<Quality>, MemoryLimit, NumberList, NameList, std::vector<std::string> and
-// std::vector<LogitBias>.
+// std::optional<double>, std::optional<Quality>, MemoryLimit, NumberList, NameList,
+// std::vector<std::string> and std::vector<LogitBias>.
 
 }  // namespace swiftkv

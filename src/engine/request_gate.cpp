@@ -45,10 +45,12 @@ Result<RequestGate> RequestGate::Create(const EngineParts& parts, const EngineLi
   gate.context_ = parts.model->context();
   gate.limits_ = limits;
   gate.layers_ = parts.model->layer_shapes();
+  gate.decoder_ = &parts.model->spec();
   gate.limit_bytes_ = parts.cache->Balance().limit_bytes;
   gate.format_ = parts.format;
   SKV_ASSIGN_OR_RETURN(gate.grade_, GradeOf(parts.format));
-  gate.ceiling_ = limits.ceiling.value_or(gate.grade_);
+  gate.ceiling_ = limits.ceiling.value_or(limits.forgetting ? Quality::kAny : gate.grade_);
+  if (limits.forgetting) SKV_RETURN_IF_ERROR(gate.Choose({.quality = Quality::kAny}).status());
   return gate;
 }
 
@@ -82,16 +84,45 @@ Status RequestGate::CheckNumbers(const EngineRequest& request) const {
   return CheckRange("buffered_events", request.buffered_events, 0, kAny);
 }
 
-Result<StorageChoice> RequestGate::Choose(const std::optional<KvFormat>& format,
-                                          const std::optional<Quality>& quality) const {
-  StorageChoice choice = {.format = format.value_or(format_), .allowed = grade_};
-  if (format) {
-    SKV_ASSIGN_OR_RETURN(const Quality own, GradeOf(*format));
-    choice.allowed = Worse(choice.allowed, own);
+Result<Quality> RequestGate::WishedGrade(const StorageWish& wish) const {
+  Quality grade = grade_;
+  if (wish.format) {
+    SKV_ASSIGN_OR_RETURN(const Quality own, GradeOf(*wish.format));
+    grade = Worse(grade, own);
   }
-  if (quality) choice.allowed = *quality;
+  const bool forgets =
+      wish.forgetting ? wish.forgetting->policy != kNoPolicy : limits_.forgetting.has_value();
+  if (forgets) grade = Quality::kAny;
+  return wish.quality.value_or(grade);
+}
+
+// Without a word of its own a request forgets what the engine does, as far as its level allows.
+Result<std::shared_ptr<const ForgettingRule>> RequestGate::ChooseForgetting(
+    const StorageWish& wish, const StorageChoice& choice) const {
+  const bool allowed = choice.allowed == Quality::kAny;
+  if (!wish.forgetting && (!limits_.forgetting || !allowed)) {
+    return std::shared_ptr<const ForgettingRule>();
+  }
+  SKV_ASSIGN_OR_RETURN(
+      std::shared_ptr<const ForgettingRule> rule,
+      MakeForgettingRule(
+          CompleteForgetting(wish.forgetting.value_or(Forgetting{}), limits_.forgetting),
+          {.layers = layers_, .format = choice.format, .decoder = decoder_}));
+  if (rule == nullptr || allowed) return rule;
+  return Status::InvalidArgument(fmt::format(
+      "what is forgotten is lost to a request that reads nothing worse than {}; policy {} needs "
+      "quality any{}",
+      QualityName(choice.allowed), rule->name,
+      ceiling_ == Quality::kAny
+          ? std::string()
+          : fmt::format(", which the engine's ceiling forbids: {}", QualityName(ceiling_))));
+}
+
+Result<StorageChoice> RequestGate::Choose(const StorageWish& wish) const {
+  StorageChoice choice = {.format = wish.format.value_or(format_)};
+  SKV_ASSIGN_OR_RETURN(choice.allowed, WishedGrade(wish));
   if (!Serves(choice.allowed, ceiling_)) choice.allowed = ceiling_;
-  if (!format && !Serves(grade_, choice.allowed)) choice.format = KvFormat{};
+  if (!wish.format && !Serves(grade_, choice.allowed)) choice.format = KvFormat{};
   SKV_ASSIGN_OR_RETURN(const Quality grade, GradeOf(choice.format));
   if (!Serves(grade, choice.allowed)) {
     return Status::InvalidArgument(
@@ -99,17 +130,55 @@ Result<StorageChoice> RequestGate::Choose(const std::optional<KvFormat>& format,
                     "has {}",
                     QualityName(choice.allowed), NameOf(choice.format), QualityName(grade)));
   }
+  SKV_ASSIGN_OR_RETURN(choice.forgetting, ChooseForgetting(wish, choice));
   return choice;
 }
 
-Status RequestGate::SetFormat(ActiveRequest* request) const {
+Status RequestGate::SetStorage(ActiveRequest* request) const {
   SKV_ASSIGN_OR_RETURN(const StorageChoice choice,
-                       Choose(request->asked.format, request->asked.quality));
+                       Choose({.format = request->asked.format,
+                               .quality = request->asked.quality,
+                               .forgetting = request->asked.forgetting}));
   request->format = choice.format;
   request->scope.allowed = choice.allowed;
+  request->forgetting = choice.forgetting;
+  if (choice.forgetting != nullptr) request->usage.kv.policy = choice.forgetting->name;
   SKV_ASSIGN_OR_RETURN(request->footprint,
                        KvFootprint::Make(layers_, request->format.key, request->format.value));
   return Status::Ok();
+}
+
+// A prefix that is compressed for others is nothing but its whole blocks.
+Status RequestGate::CheckForgetting(ActiveRequest* request) const {
+  const bool reserves = limits_.reservation != SlotReservation::kNone;
+  if (reserves && request->forgetting != nullptr) {
+    return Status::InvalidArgument(
+        "a request with reserved slots keeps them all; leave out the policy: " +
+        request->forgetting->name);
+  }
+  if (!request->only_compresses()) return Status::Ok();
+  if (request->forgetting == nullptr || !request->forgetting->query_agnostic()) {
+    return Status::InvalidArgument(fmt::format(
+        "a prefix is compressed for others by a policy that does not look at the question, not by: "
+        "{}",
+        request->forgetting == nullptr ? kNoPolicy : request->forgetting->name));
+  }
+  if (!request->asked.share_prefix || request->asked.prompt_logprobs >= 0) {
+    return Status::InvalidArgument(
+        "a prefix that is compressed for others is shared and tells nothing of its tokens; "
+        "share_prefix and prompt_logprobs forbid it");
+  }
+  std::vector<TokenId>& prompt = request->asked.prompt;
+  prompt.resize(prompt.size() / kPageTokens * kPageTokens);
+  const auto shortest = static_cast<std::size_t>(request->forgetting->budget.shortest_length);
+  if (!prompt.empty() && prompt.size() >= shortest) {
+    request->asked.choices = 1;
+    request->asked.max_tokens = 0;
+    return Status::Ok();
+  }
+  return Status::InvalidArgument(
+      fmt::format("a prefix of fewer than {} tokens is not compressed; its whole blocks have {}",
+                  shortest, prompt.size()));
 }
 
 void RequestGate::Reserve(ActiveRequest* request) const {
@@ -125,10 +194,29 @@ void RequestGate::Reserve(ActiveRequest* request) const {
   request->reserved_tokens = std::min<std::int64_t>(slots, context_);
 }
 
+// The tokens that are held at once, at least.
+std::int64_t RequestGate::LeastHeld(const ActiveRequest& request) {
+  const auto prompt = static_cast<std::int64_t>(request.prompt_tokens());
+  if (request.forgetting == nullptr) return prompt + 1;
+  return request.forgetting->schedule.MostHeld(prompt, prompt + 1);
+}
+
+// Where the pool cannot hold what is kept beside the dense blocks, nobody else shall find these, so
+// that each makes room as it is compacted.
+void RequestGate::ForgetInPlace(ActiveRequest* request) const {
+  if (request->forgetting == nullptr || request->only_compresses()) return;
+  const CompactionSchedule& schedule = request->forgetting->schedule;
+  const std::int64_t at =
+      schedule.NextAfter(static_cast<std::int64_t>(request->prompt_tokens()), 0);
+  const std::uint64_t both = request->footprint.PageBytes(LeastHeld(*request)) +
+                             request->footprint.OwnBytes(0, schedule.HeldAfter(at));
+  if (at > 0 && both > limit_bytes_ - limit_bytes_ / 8) request->scope.share = false;
+}
+
 // Counts pages alone: a prompt that passes may still lack room for metadata, which shows once it is
 // alone in the cache.
 Status RequestGate::CheckFits(const ActiveRequest& request) const {
-  const auto least = static_cast<std::int64_t>(request.prompt_tokens()) + 1;
+  const std::int64_t least = LeastHeld(request);
   const std::int64_t tokens = std::max(least, request.reserved_tokens);
   const std::uint64_t needed = request.reserved_tokens > 0 ? request.footprint.ReservedBytes(tokens)
                                                            : request.footprint.PageBytes(tokens);
@@ -164,6 +252,9 @@ Status RequestGate::MakeChoices(ActiveRequest* request) const {
   }
   request->choices[0].phase = ChoicePhase::kWaiting;
   request->choices[0].tokens = request->asked.prompt;
+  // Never computed: whoever looks for a prefix has one token more.
+  if (request->only_compresses())
+    request->choices[0].tokens.push_back(request->asked.prompt.back());
   return Status::Ok();
 }
 
@@ -173,12 +264,14 @@ Result<std::unique_ptr<ActiveRequest>> RequestGate::Check(EngineRequest asked) c
   SKV_RETURN_IF_ERROR(CheckPrompt(asked));
   SKV_RETURN_IF_ERROR(CheckNumbers(asked));
   request->asked = std::move(asked);
-  SKV_RETURN_IF_ERROR(SetFormat(request.get()));
+  SKV_RETURN_IF_ERROR(SetStorage(request.get()));
+  SKV_RETURN_IF_ERROR(CheckForgetting(request.get()));
   Reserve(request.get());
   request->scope.tenant_salt = request->asked.tenant_salt;
   request->scope.request_salt = request->asked.request_salt;
   request->scope.share = request->asked.share_prefix;
   SKV_RETURN_IF_ERROR(CheckFits(*request));
+  ForgetInPlace(request.get());
   SKV_RETURN_IF_ERROR(MakeChoices(request.get()));
   request->usage.prompt_tokens = static_cast<std::int64_t>(request->prompt_tokens());
   request->stream = std::make_shared<StreamBuffer>(

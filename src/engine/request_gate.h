@@ -24,10 +24,18 @@ struct EngineParts {
   KvFormat format;  // the cache's own
 };
 
-// How K and V of a request are stored, and the worst grade that it reads.
+// What a request asks for as to its cache.
+struct StorageWish {
+  std::optional<KvFormat> format = {};
+  std::optional<Quality> quality = {};
+  std::optional<Forgetting> forgetting = {};
+};
+
+// How K and V of a request are stored, the worst grade that it reads, and what it forgets.
 struct StorageChoice {
   KvFormat format;
   Quality allowed = Quality::kExact;
+  std::shared_ptr<const ForgettingRule> forgetting = nullptr;
 };
 
 class RequestGate {
@@ -39,24 +47,32 @@ class RequestGate {
   Result<std::unique_ptr<ActiveRequest>> Check(EngineRequest request) const;
 
   // Chooses for what a request asks (swiftkv/request.h). Errors: InvalidArgument for an unknown
-  // format, or one whose grade does not serve the quality or the ceiling.
-  Result<StorageChoice> Choose(const std::optional<KvFormat>& format,
-                               const std::optional<Quality>& quality) const;
+  // format, or one whose grade does not serve the quality or the ceiling; those of
+  // MakeForgettingRule.
+  Result<StorageChoice> Choose(const StorageWish& wish) const;
 
  private:
   RequestGate() = default;
 
   Status CheckPrompt(const EngineRequest& request) const;
   Status CheckNumbers(const EngineRequest& request) const;
-  Status SetFormat(ActiveRequest* request) const;
+  // The worst grade that a request reads, whatever the ceiling.
+  Result<Quality> WishedGrade(const StorageWish& wish) const;
+  Result<std::shared_ptr<const ForgettingRule>> ChooseForgetting(const StorageWish& wish,
+                                                                 const StorageChoice& choice) const;
+  Status SetStorage(ActiveRequest* request) const;
+  Status CheckForgetting(ActiveRequest* request) const;
   void Reserve(ActiveRequest* request) const;
+  static std::int64_t LeastHeld(const ActiveRequest& request);
   Status CheckFits(const ActiveRequest& request) const;
+  void ForgetInPlace(ActiveRequest* request) const;
   Status MakeChoices(ActiveRequest* request) const;
 
   const Vocabulary* vocabulary_ = nullptr;
   int context_ = 0;
   EngineLimits limits_;
   std::vector<LayerShape> layers_;
+  const DecoderSpec* decoder_ = nullptr;
   std::uint64_t limit_bytes_ = 0;
   KvFormat format_;
   Quality grade_ = Quality::kExact;  // of format_

@@ -6,11 +6,9 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/status_macros.h"
+#include "engine/forgetting_progress.h"
 #include "engine/memory_estimate.h"
 #include "engine/sampling_stage.h"
-#include "engine/shared_prefill.h"
-#include "swiftkv/page_view.h"
 
 namespace swiftkv {
 namespace {
@@ -20,28 +18,16 @@ bool HasEnded(const ActiveRequest& request) {
                      [](const ActiveChoice& c) { return c.phase == ChoicePhase::kDone; });
 }
 
-// Whether what `leader` computes is found by `follower`.
-bool SharesWith(const ActiveRequest& leader, const ActiveRequest& follower) {
-  const PrefixScope& a = leader.scope;
-  const PrefixScope& b = follower.scope;
-  return a.share && b.share && a.tenant_salt == b.tenant_salt && a.request_salt == b.request_salt &&
-         leader.format == follower.format && Serves(a.allowed, b.allowed);
-}
-
 int UnbornChoices(const ActiveRequest& request) {
   return static_cast<int>(
       std::count_if(request.choices.begin(), request.choices.end(),
                     [](const ActiveChoice& c) { return c.phase == ChoicePhase::kUnborn; }));
 }
 
-bool IsComputing(const Candidate& candidate, const Seat& seat) {
-  return candidate.running && !candidate.paused && !seat.choice->stalled &&
-         candidate.tokens - candidate.computed > 1;
-}
-
 }  // namespace
 
 void Roster::Add(std::unique_ptr<ActiveRequest> request) {
+  BeginForgetting(*request, &request->choices[0]);
   requests_.push_back(std::move(request));
 }
 
@@ -62,6 +48,7 @@ Candidate Roster::Describe(const ActiveRequest& request, const ActiveChoice& cho
   candidate.places = 1 + (choice.index == 0 ? UnbornChoices(request) : 0);
   candidate.tokens = static_cast<std::int64_t>(choice.tokens.size());
   candidate.computed = static_cast<std::int64_t>(choice.computed);
+  candidate.compaction_at = choice.forgetting.next;
   candidate.recompute_tokens = candidate.computed - static_cast<std::int64_t>(choice.adopted);
   candidate.last_step = choice.last_step;
   candidate.reserved = request.reserved_tokens > 0;
@@ -85,6 +72,7 @@ void Roster::Estimate(const ActiveRequest& request, const ActiveChoice& choice, 
   demand.further_choices = candidate->places - 1;
   demand.reserved = request.reserved_tokens;
   demand.has_reserved = choice.sequence.has_value();
+  if (request.forgetting != nullptr) demand = AfterForgetting(request, choice, demand);
   const MemoryEstimate estimate = EstimateMemory(request.footprint, demand);
   candidate->held_bytes = estimate.held_bytes;
   candidate->bytes_to_come = estimate.bytes_to_come;
@@ -114,66 +102,19 @@ void Roster::Collect() {
   JoinPrefills();
 }
 
-bool Roster::StillFollows(ActiveChoice* choice) const {
-  if (choice->until == 0) return false;
-  for (std::size_t i = 0; i < seats_.size(); ++i) {
-    if (seats_[i].request->id != choice->leader) continue;
-    if (seats_[i].choice->index != choice->leader_index) continue;
-    if (IsComputing(candidates_[i], seats_[i]) && candidates_[i].computed < choice->until) {
-      return true;
-    }
-  }
-  choice->until = 0;
-  return false;
-}
-
-bool Roster::Follow(std::size_t index, std::int64_t computed) {
-  const Seat& seat = seats_[index];
-  if (seat.request->tells_prompt()) return false;
-  const PrefillView mine = {.tokens = seat.choice->tokens, .computed = computed};
-  for (std::size_t i = 0; i < seats_.size(); ++i) {
-    const Seat& other = seats_[i];
-    if (!IsComputing(candidates_[i], other) || !GoesBefore(candidates_[i], candidates_[index]) ||
-        !SharesWith(*other.request, *seat.request)) {
-      continue;
-    }
-    const std::int64_t until =
-        FollowUntil(mine, {.tokens = other.choice->tokens, .computed = candidates_[i].computed});
-    if (until <= seat.choice->until) continue;
-    seat.choice->leader = other.request->id;
-    seat.choice->leader_index = other.choice->index;
-    seat.choice->until = until;
-  }
-  return seat.choice->until > 0;
-}
-
-// Prompts that are being computed wait for one another as those do that have no place.
-void Roster::JoinPrefills() {
-  for (std::size_t i = 0; i < seats_.size(); ++i) {
-    ActiveChoice& choice = *seats_[i].choice;
-    if (!IsComputing(candidates_[i], seats_[i])) continue;
-    const bool followed = choice.until > 0;
-    candidates_[i].follows = StillFollows(&choice);
-    if (candidates_[i].follows) continue;
-    if (followed) {
-      Adopt(seats_[i]);
-      candidates_[i] = Describe(*seats_[i].request, choice);
-    }
-    candidates_[i].follows = Follow(i, candidates_[i].computed);
-  }
-}
-
 void Roster::LookUp(std::size_t index) {
   const Seat& seat = seats_[index];
   Candidate& candidate = candidates_[index];
   candidate.follows = StillFollows(seat.choice);
   if (candidate.follows) return;
-  const std::int64_t found =
-      seat.request->tells_prompt()
-          ? 0
-          : cache_->FindPrefix(seat.request->format, seat.request->scope, seat.choice->tokens)
-                .tokens;
-  candidate.follows = Follow(index, found);
+  const std::int64_t compressed =
+      FindCompressed(*cache_, *seat.request, seat.choice->tokens).tokens;
+  std::int64_t found = compressed;
+  if (compressed == 0 && !seat.request->tells_prompt()) {
+    const std::span<const TokenId> tokens = AdoptableTokens(*seat.request, *seat.choice);
+    found = cache_->FindPrefix(seat.request->format, seat.request->scope, tokens).tokens;
+  }
+  candidate.follows = Follow(index, found, compressed);
   Estimate(*seat.request, *seat.choice, found, &candidate);
 }
 
@@ -194,94 +135,13 @@ void Roster::LeaveQueue(ActiveRequest* request) {
   inbox_->LeftQueue();
 }
 
-// Takes what is findable beyond what the choice holds.
-void Roster::Adopt(const Seat& seat) {
-  if (seat.request->tells_prompt()) return;
-  ActiveChoice& choice = *seat.choice;
-  const Result<PrefixHit> hit = cache_->AdoptPrefix(*choice.sequence, choice.tokens);
-  if (!hit.ok()) return;  // no room to describe it: computed instead
-  const auto reached = static_cast<std::size_t>(cache_->Length(*choice.sequence));
-  const std::size_t taken = reached - choice.computed;
-  choice.computed = reached;
-  choice.adopted += taken;
-  RequestUsage& usage = seat.request->usage;
-  // What a request computed itself and lost is not counted when it is found again.
-  if (usage.preemptions > 0 || choice.index != 0) return;
-  usage.cached_tokens += static_cast<std::int64_t>(taken);
-  usage.prefix_end = hit->end;
-  usage.prefix_differs_at = hit->differs_at;
-  if (!seat.request->left_queue) return;
-  cached_tokens_ += taken;
-  recorder_->FoundMore(*seat.request, taken);
-}
-
-Status Roster::Place(std::size_t index) {
-  const Seat& seat = seats_[index];
-  ActiveChoice& choice = *seat.choice;
-  SKV_CHECK(choice.phase == ChoicePhase::kWaiting);
-  PrefixScope scope = seat.request->scope;
-  scope.counts = choice.index == 0 && choice.last_step == 0;  // a request is counted once
-  SKV_ASSIGN_OR_RETURN(choice.sequence, cache_->CreateSequence(seat.request->format, scope));
-  const Status reserved =
-      cache_->Reserve(*choice.sequence, static_cast<int>(seat.request->reserved_tokens));
-  if (!reserved.ok()) {
-    GiveBack(&choice);
-    return reserved;
-  }
-  choice.phase = ChoicePhase::kRunning;
-  choice.computed = 0;
-  const std::size_t shared = std::exchange(choice.adopted, 0);
-  choice.stalled = false;
-  if (seat.request->usage.preemptions == 0) seat.request->usage.cached_tokens = 0;
-  Adopt(seat);
-  // What it finds again of its own it may have to compute again, should it lose its place.
-  if (choice.was_preempted) choice.adopted = std::min(choice.adopted, shared);
-  candidates_[index] = Describe(*seat.request, choice);
-  return Status::Ok();
-}
-
-void Roster::Confirm(std::size_t index) {
-  const Seat& seat = seats_[index];
-  seat.choice->was_preempted = false;
-  if (!seat.request->left_queue) {
-    RequestUsage& usage = seat.request->usage;
-    usage.queue_seconds = seat.request->SecondsSinceSubmit();
-    queue_seconds_ += usage.queue_seconds;
-    prompt_tokens_ += seat.request->prompt_tokens();
-    cached_tokens_ += static_cast<std::uint64_t>(usage.cached_tokens);
-    recorder_->GotFirstPlace(*seat.request);
-  }
-  LeaveQueue(seat.request);
-}
-
-void Roster::Withdraw(std::size_t index) {
-  ActiveChoice& choice = *seats_[index].choice;
-  GiveBack(&choice);
-  choice.phase = ChoicePhase::kWaiting;
-  choice.computed = 0;
-}
-
 void Roster::GiveBack(ActiveChoice* choice) {
   if (choice->sequence) cache_->Release(*choice->sequence);
   choice->sequence.reset();
+  choice->forgetting = {};
   for (std::size_t i = 0; i < seats_.size(); ++i) {
     if (seats_[i].choice == choice) candidates_[i].running = false;
   }
-}
-
-void Roster::Preempt(std::size_t index) {
-  const Seat& seat = seats_[index];
-  ActiveChoice& choice = *seat.choice;
-  SKV_CHECK(choice.phase == ChoicePhase::kRunning);
-  GiveBack(&choice);
-  choice.phase = ChoicePhase::kWaiting;
-  choice.computed = 0;
-  choice.until = 0;
-  choice.was_preempted = true;
-  choice.ended_then = ended_choices_;
-  ++seat.request->usage.preemptions;
-  ++preemptions_;
-  candidates_[index].barred = true;
 }
 
 void Roster::ForkChoices(ActiveRequest* request) {
@@ -290,6 +150,7 @@ void Roster::ForkChoices(ActiveRequest* request) {
     if (choice.phase != ChoicePhase::kUnborn) continue;
     choice.tokens = request->asked.prompt;
     choice.phase = ChoicePhase::kWaiting;
+    BeginForgetting(*request, &choice);
     const Result<SequenceId> fork = cache_->Fork(*first.sequence);
     if (!fork.ok()) continue;
     choice.sequence = *fork;
@@ -297,15 +158,69 @@ void Roster::ForkChoices(ActiveRequest* request) {
     choice.computed = first.computed;
     choice.adopted = first.computed;
     choice.last_step = first.last_step;
+    choice.forgetting.last = first.forgetting.last;
+    choice.forgetting.next = first.forgetting.next;
+    if (first.forgetting.queries) choice.forgetting.queries = first.forgetting.queries->Clone();
   }
 }
 
 void Roster::EndChoice(const Seat& seat) {
+  NoteHeld(seat);
   GiveBack(seat.choice);
   seat.choice->phase = ChoicePhase::kDone;
   ++ended_choices_;
   recorder_->EndedChoice(*seat.request, *seat.choice);
   if (HasEnded(*seat.request)) Close(seat.request, Status::Ok());
+}
+
+// What is told of the cache is what the last choice to end held.
+void Roster::NoteHeld(const Seat& seat) const {
+  if (!seat.choice->sequence) return;
+  KvUsage& kv = seat.request->usage.kv;
+  kv.logical_tokens = cache_->Length(*seat.choice->sequence);
+  kv.kept_tokens = cache_->KeptTokens(*seat.choice->sequence);
+  kv.bytes = cache_->HeldBytes(*seat.choice->sequence);
+}
+
+std::vector<Seat> Roster::Compacting() {
+  std::vector<Seat> seats;
+  for (const auto& request : requests_) {
+    for (ActiveChoice& choice : request->choices) {
+      if (IsCompacting(choice) && !choice.awaits_segment && request->stream->HasRoom()) {
+        seats.push_back({request.get(), &choice});
+      }
+    }
+  }
+  return seats;
+}
+
+bool Roster::MakeRoomFor(const Seat& seat) {
+  for (std::size_t i = 0; i < seats_.size(); ++i) {
+    if (seats_[i].choice != seat.choice) continue;
+    const std::optional<std::size_t> victim = ChooseVictim(candidates_, i);
+    if (victim) Preempt(*victim);
+    return victim.has_value();
+  }
+  return false;
+}
+
+bool Roster::IsAlone(const Seat& seat) const {
+  for (const auto& request : requests_) {
+    for (const ActiveChoice& choice : request->choices) {
+      if (&choice != seat.choice && choice.sequence) return false;
+    }
+  }
+  return true;
+}
+
+void Roster::Compacted(const Seat& seat, const CompactionOutcome& outcome, double seconds) {
+  compaction_seconds_ += seconds;
+  KvUsage& kv = seat.request->usage.kv;
+  kv.compaction_seconds += seconds;
+  if (!outcome.compacted) return;
+  ++kv.compactions;
+  ++compactions_;
+  forgotten_tokens_ += static_cast<std::uint64_t>(outcome.result.dropped_tokens);
 }
 
 void Roster::Close(ActiveRequest* request, const Status& status) {
@@ -366,13 +281,20 @@ void Roster::Report(EngineSnapshot* snapshot) const {
     for (const ActiveChoice& choice : request->choices) {
       snapshot->running += choice.phase == ChoicePhase::kRunning ? 1 : 0;
       snapshot->waiting += choice.phase == ChoicePhase::kWaiting ? 1 : 0;
-      if (choice.sequence) recorder_->Holds(*request, choice);
+      if (!choice.sequence) continue;
+      std::optional<std::uint64_t> held;
+      if (choice.forgetting.last > 0) held = cache_->HeldBytes(*choice.sequence);
+      recorder_->Holds(*request, choice, held);
     }
   }
   snapshot->finished_requests = ended_requests_;
   snapshot->preemptions = preemptions_;
   snapshot->prompt_tokens = prompt_tokens_;
   snapshot->cached_tokens = cached_tokens_;
+  snapshot->compactions = compactions_;
+  snapshot->forgotten_tokens = forgotten_tokens_;
+  snapshot->compaction_seconds = compaction_seconds_;
+  snapshot->segments = cache_->segment_totals();
   snapshot->prefixes = cache_->prefix_counters();
   snapshot->pinned = cache_->pinned_prefixes();
   snapshot->queue_seconds = queue_seconds_;

@@ -68,6 +68,16 @@ class Roster {
   // nothing else. Those that find no room wait.
   void ForkChoices(ActiveRequest* request);
 
+  // Choices that can go on only after a compaction, in the order of arrival; also those that came
+  // after Collect.
+  std::vector<Seat> Compacting();
+  // Takes the place of one that goes after. False: there is none.
+  bool MakeRoomFor(const Seat& seat);
+  // Whether nobody else is in the cache.
+  bool IsAlone(const Seat& seat) const;
+  // Counts what a job did.
+  void Compacted(const Seat& seat, const CompactionOutcome& outcome, double seconds);
+
   // Gives the sequence back after the choice's last event; the last choice ends the request.
   void EndChoice(const Seat& seat);
   // Ends every choice that has not.
@@ -86,10 +96,12 @@ class Roster {
                 Candidate* candidate) const;
   Candidate Describe(const ActiveRequest& request, const ActiveChoice& choice) const;
   bool StillFollows(ActiveChoice* choice) const;
-  // Looks for a leader among those that go before; `computed` tokens are in the cache.
-  bool Follow(std::size_t index, std::int64_t computed);
+  // Looks for a leader among those that go before; `computed` tokens are in the cache, the first
+  // `ground` of them compressed.
+  bool Follow(std::size_t index, std::int64_t computed, std::int64_t ground);
   void JoinPrefills();
   void Adopt(const Seat& seat);
+  void NoteHeld(const Seat& seat) const;
   void LeaveQueue(ActiveRequest* request);
   void GiveBack(ActiveChoice* choice);
   void TellAndEnd(ActiveRequest* request, ActiveChoice* choice, FinishReason reason);
@@ -107,6 +119,9 @@ class Roster {
   std::uint64_t ended_choices_ = 0;
   std::uint64_t ended_requests_ = 0;
   std::uint64_t preemptions_ = 0;
+  std::uint64_t compactions_ = 0;
+  std::uint64_t forgotten_tokens_ = 0;
+  double compaction_seconds_ = 0;
   std::uint64_t prompt_tokens_ = 0;
   std::uint64_t cached_tokens_ = 0;
   std::uint64_t generated_tokens_ = 0;  // of ended requests

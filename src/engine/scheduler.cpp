@@ -13,7 +13,7 @@ namespace {
 
 bool CanCompute(const Candidate& candidate) {
   return candidate.running && !candidate.paused && !candidate.follows &&
-         candidate.computed < candidate.tokens;
+         candidate.computed < candidate.end();
 }
 
 // Whether `victim` is cheaper to preempt than `other`.
@@ -38,7 +38,7 @@ std::optional<std::size_t> CheapestOf(std::span<const Candidate> candidates,
 
 // Cuts a chunk of a prompt so that it ends with a block, where it holds a block's end.
 int AlignedRows(const Candidate& candidate, std::int64_t rows) {
-  if (candidate.computed + rows < candidate.tokens) {
+  if (candidate.computed + rows < candidate.end()) {
     const std::int64_t end = (candidate.computed + rows) / kPageTokens * kPageTokens;
     if (end > candidate.computed) rows = end - candidate.computed;
   }
@@ -125,7 +125,7 @@ std::vector<RowShare> ShareRows(std::span<const Candidate> candidates, const Ste
   left = std::min<std::int64_t>(left, most.of_prompts);
   for (const std::size_t i : prompts) {
     if (left == 0) break;
-    const std::int64_t wanted = candidates[i].tokens - candidates[i].computed;
+    const std::int64_t wanted = candidates[i].end() - candidates[i].computed;
     shares.push_back({i, AlignedRows(candidates[i], std::min(left, wanted))});
     left -= shares.back().rows;
   }

@@ -12,6 +12,7 @@
 //   grow on for long, so that it computes much more than it loses.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -35,6 +36,7 @@ struct Candidate {
   int places = 1;                     // that it takes: more where choices are yet to fork off it
   std::int64_t tokens = 0;            // known so far
   std::int64_t computed = 0;          // of these, in the cache
+  std::int64_t compaction_at = 0;     // tokens before a compaction, which comes first; 0: none
   std::int64_t recompute_tokens = 0;  // what preempting it would cost at most
   // Of the cache: what is its alone; what its known tokens and the next few need on top,
   // at most; and what many more would need on top of that.
@@ -42,6 +44,9 @@ struct Candidate {
   std::uint64_t bytes_to_come = 0;
   std::uint64_t bytes_to_grow = 0;
   std::uint64_t last_step = 0;  // that computed rows of it
+
+  // The tokens that can be computed now, those in the cache included.
+  std::int64_t end() const { return compaction_at > 0 ? std::min(tokens, compaction_at) : tokens; }
 };
 
 // Whether `a` goes before `b`.

@@ -17,6 +17,7 @@ struct SequenceState {
   std::vector<TokenId> tokens;  // prompt, then the reply as it grows
   std::size_t prompt_tokens = 0;
   std::size_t computed = 0;  // tokens in the cache; below tokens.size() while there is work
+  std::size_t end = 0;       // of what can be computed now: a compaction comes next; 0: all
   Quality allowed = Quality::kExact;
 
   bool InPrefill() const { return computed < prompt_tokens; }

@@ -130,16 +130,24 @@ void StatisticsRecorder::BeginMoment() {
   statistics_.paused = 0;
 }
 
-void StatisticsRecorder::Holds(const ActiveRequest& request, const ActiveChoice& choice) {
+void StatisticsRecorder::Holds(const ActiveRequest& request, const ActiveChoice& choice,
+                               std::optional<std::uint64_t> held_bytes) {
   const auto tokens = static_cast<std::int64_t>(choice.computed);
-  const std::uint64_t bytes = PageBytesOf(request, choice, request.footprint);
+  const std::uint64_t all_bytes = PageBytesOf(request, choice, request.footprint);
+  const std::uint64_t bytes = held_bytes.value_or(all_bytes);
+  const std::uint64_t forgotten = SaturatingSubtract(all_bytes, bytes);
   FormatUse* const use = UseOf(request.format);
   ++use->sequences;
   use->tokens += choice.computed;
   use->bytes += bytes;
-  if (f16_) use->f16_bytes += PageBytesOf(request, choice, *f16_);
+  use->forgotten_bytes += forgotten;
+  if (f16_ && all_bytes > 0) {
+    const double kept = static_cast<double>(bytes) / static_cast<double>(all_bytes);
+    const auto f16 = static_cast<double>(PageBytesOf(request, choice, *f16_));
+    use->f16_bytes += static_cast<std::uint64_t>(kept * f16);
+  }
   const std::uint64_t filled = tokens > 0 ? request.footprint.FilledBytes(tokens) : 0;
-  statistics_.unfilled_bytes += SaturatingSubtract(bytes, filled);
+  statistics_.unfilled_bytes += SaturatingSubtract(all_bytes, filled);
 }
 
 }  // namespace swiftkv

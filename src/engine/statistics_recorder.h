@@ -35,8 +35,9 @@ class StatisticsRecorder {
   // Make what is told of this moment anew: first BeginMoment, then what there is.
   void BeginMoment();
   void IsPaused() { ++statistics_.paused; }  // one request
-  // A choice that has a sequence.
-  void Holds(const ActiveRequest& request, const ActiveChoice& choice);
+  // A choice that has a sequence. `held_bytes`: of its pages, where it has forgotten something.
+  void Holds(const ActiveRequest& request, const ActiveChoice& choice,
+             std::optional<std::uint64_t> held_bytes);
 
   const EngineStatistics& statistics() const { return statistics_; }
 

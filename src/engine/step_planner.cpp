@@ -10,6 +10,7 @@
 
 #include "base/byte_size.h"
 #include "base/check.h"
+#include "engine/forgetting_progress.h"
 #include "engine/sampling_stage.h"
 
 namespace swiftkv {
@@ -164,7 +165,8 @@ void StepPlanner::AddSlice(std::size_t index, int rows) {
                 .first_position = static_cast<std::int64_t>(choice.computed),
                 .first_row = static_cast<int>(plan_.tokens.size()),
                 .num_rows = rows,
-                .num_outputs = WantedOutputs(seat, rows)};
+                .num_outputs = WantedOutputs(seat, rows),
+                .queries = QueriesOf(*seat.request, &choice)};
   slice.is_prefill = choice.computed < seat.request->prompt_tokens();
   slice.allowed = seat.request->scope.allowed;
   plan_.tokens.insert(plan_.tokens.end(), first, first + rows);

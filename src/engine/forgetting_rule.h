@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settles what a request forgets: reads its texts, checks them against the model, and names the
+// outcome. Layer: engine.
+//
+// Pure. docs/policies.md says what policies and budgets mean.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "engine/compaction_schedule.h"
+#include "engine/query_capture.h"
+#include "model/decoder_spec.h"
+#include "policy/budget_settings.h"
+#include "policy/policy_text.h"
+#include "swiftkv/kv_cache.h"
+#include "swiftkv/request.h"
+#include "swiftkv/status.h"
+
+namespace swiftkv {
+
+// The policy's name by which a request forgets nothing, whatever the engine's own.
+inline constexpr const char* kNoPolicy = "none";
+
+struct ForgettingRule {
+  KvFormat format;  // of the sequences that it is for
+  PolicyChoice policy;
+  BudgetSettings budget;  // of one compaction; never in bytes
+  CompactionSchedule schedule;
+  std::string name;  // canonical policy and what was asked to be kept, for people
+  // Canonical texts that are part of a segment's key: of segments that a request makes of its own
+  // prompt, and of those that were asked for to be shared.
+  std::string prompt_recipe;
+  std::string shared_recipe;
+  BudgetSettings shared_budget;  // of the latter
+
+  const DecoderSpec* decoder = nullptr;  // whose queries are observed; null: the policy needs none
+
+  // The newest queries that are kept for the policy.
+  int observed_queries() const { return policy.policy->ObservedQueries(policy.parameters); }
+  // Makes what observes a sequence; null where the policy needs no queries.
+  std::unique_ptr<QueryCapture> MakeCapture() const;
+  bool query_agnostic() const { return policy.policy->info().query_agnostic; }
+};
+
+// What a rule must suit.
+struct ForgettingTarget {
+  std::span<const LayerShape> layers;
+  KvFormat format;
+  const DecoderSpec* decoder = nullptr;  // null: queries cannot be observed
+};
+
+// Returns the fields of `asked`, those of `otherwise` where it leaves them out.
+Forgetting CompleteForgetting(const Forgetting& asked, const std::optional<Forgetting>& otherwise);
+
+// Checks what can be checked without a model. Errors: as MakeForgettingRule.
+Status CheckForgetting(const Forgetting& asked);
+
+// Returns null where nothing is to be forgotten. Errors: InvalidArgument for an unknown policy or
+// parameter, for a ratio outside of [0, 1), for both or neither of ratio and budget, for a budget
+// below the least; Unsupported where the policy needs what this engine does not observe, or the
+// model has no layer that could forget.
+Result<std::shared_ptr<const ForgettingRule>> MakeForgettingRule(const Forgetting& asked,
+                                                                 const ForgettingTarget& target);
+
+}  // namespace swiftkv
