@@ -103,6 +103,14 @@ Status ParseFlagValue(const OptionField& field, const std::string& text,
 }
 
 Status ParseFlagValue(const OptionField& field, const std::string& text,
+                      std::optional<double>* value) {
+  double number = 0;
+  if (!ParseWhole(text, &number) || !std::isfinite(number)) return Refused(field, "a number", text);
+  *value = number;
+  return Status::Ok();
+}
+
+Status ParseFlagValue(const OptionField& field, const std::string& text,
                       std::optional<Quality>* value) {
   for (const Quality level : {Quality::kExact, Quality::kNear, Quality::kAny}) {
     if (text != QualityName(level)) continue;
@@ -170,6 +178,10 @@ std::string FormatFlagValue(const std::string& value) { return value; }
 std::string FormatFlagValue(const std::optional<std::string>& value) { return value.value_or(""); }
 
 std::string FormatFlagValue(const std::optional<std::uint64_t>& value) {
+  return value ? fmt::format("{}", *value) : "";
+}
+
+std::string FormatFlagValue(const std::optional<double>& value) {
   return value ? fmt::format("{}", *value) : "";
 }
 

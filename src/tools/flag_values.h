@@ -30,6 +30,8 @@ Status ParseFlagValue(const OptionField& field, const std::string& text,
 Status ParseFlagValue(const OptionField& field, const std::string& text,
                       std::optional<std::uint64_t>* value);
 Status ParseFlagValue(const OptionField& field, const std::string& text,
+                      std::optional<double>* value);
+Status ParseFlagValue(const OptionField& field, const std::string& text,
                       std::optional<Quality>* value);
 Status ParseFlagValue(const OptionField& field, const std::string& text, MemoryLimit* value);
 Status ParseFlagValue(const OptionField& field, const std::string& text, LogitBias* value);
@@ -44,6 +46,7 @@ std::string FormatFlagValue(float value);
 std::string FormatFlagValue(const std::string& value);
 std::string FormatFlagValue(const std::optional<std::string>& value);
 std::string FormatFlagValue(const std::optional<std::uint64_t>& value);
+std::string FormatFlagValue(const std::optional<double>& value);
 std::string FormatFlagValue(const std::optional<Quality>& value);
 std::string FormatFlagValue(const MemoryLimit& value);
 std::string FormatFlagValue(const NumberList& value);

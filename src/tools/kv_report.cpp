@@ -7,6 +7,7 @@
 
 #include "base/process_mappings.h"
 #include "base/process_memory.h"
+#include "base/saturating.h"
 #include "base/status_macros.h"
 
 namespace swiftkv {
@@ -47,7 +48,9 @@ Result<KvReport> MakeKvReport(const ModelStack& stack) {
   report.format = cache.format_name();
   report.is_automatic = stack.kv_choice.is_automatic;
   report.mean_kld = stack.kv_choice.mean_kld;
-  report.policy = "none";
+  report.policy = stack.forgetting == nullptr ? kNoPolicy : stack.forgetting->name;
+  report.ratio = stack.asked_forgetting.ratio;
+  report.budget = stack.asked_forgetting.budget;
   report.quality = QualityName(cache.format_quality());
   report.bytes_per_token = cache.bytes_per_token();
   if (stack.session->sequence()) {
@@ -57,7 +60,16 @@ Result<KvReport> MakeKvReport(const ModelStack& stack) {
   report.kept_tokens = report.logical_tokens;
 
   const std::vector<LayerShape> layers = stack.model->layer_shapes();
-  report.bytes_used = stack.session->footprint().FilledBytes(report.kept_tokens);
+  const KvFootprint& footprint = stack.session->footprint();
+  report.bytes_used = footprint.FilledBytes(report.logical_tokens);
+  if (stack.session->sequence() && cache.SegmentEnd(*stack.session->sequence()) > 0) {
+    report.quality = QualityName(Quality::kAny);
+    report.kept_tokens = cache.KeptTokens(*stack.session->sequence());
+    // What is kept fills its pages; only the newest one may have room.
+    const std::uint64_t room =
+        SaturatingSubtract(footprint.PageBytes(report.logical_tokens), report.bytes_used);
+    report.bytes_used = SaturatingSubtract(cache.HeldBytes(*stack.session->sequence()), room);
+  }
   SKV_ASSIGN_OR_RETURN(const KvFootprint exact, KvFootprint::Make(layers, "f16", "f16"));
   report.exact_bytes = exact.FilledBytes(report.logical_tokens);
   report.contiguous_tokens = stack.model->context();

@@ -17,6 +17,8 @@ namespace swiftkv {
 struct KvReport {
   std::string format;
   std::string policy;              // "none": nothing is forgotten but what a sliding window drops
+  std::optional<double> ratio;     // that was asked for
+  std::string budget;              // likewise, of what is kept; empty for none
   bool is_automatic = false;       // calibration chose the format
   std::optional<double> mean_kld;  // of the format on this model, where calibration knows it
   std::string quality;             // grade of what the sequence holds

@@ -12,6 +12,8 @@ nlohmann::ordered_json KvReportJson(const KvReport& kv) {
       {"automatic", kv.is_automatic},
       {"mean_kld", kv.mean_kld ? nlohmann::ordered_json(*kv.mean_kld) : nlohmann::ordered_json()},
       {"policy", kv.policy},
+      {"ratio", kv.ratio ? nlohmann::ordered_json(*kv.ratio) : nlohmann::ordered_json()},
+      {"budget", kv.budget.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(kv.budget)},
       {"quality", kv.quality},
       {"bytes_per_token", kv.bytes_per_token},
       {"bits_per_value", std::round(kv.bits_per_value * 1000) / 1000},

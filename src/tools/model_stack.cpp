@@ -58,6 +58,17 @@ Result<ModelStack> LoadModelStack(const RunOptions& options, const ProgressCallb
   SKV_ASSIGN_OR_RETURN(const PageFormat format, PageFormatOf(options.cache));
   cache_options.key_format = format.key->info().name;
   cache_options.value_format = format.value->info().name;
+  if (const std::optional<Forgetting> forgetting = ForgettingOf(options.forgetting)) {
+    stack.asked_forgetting = *forgetting;
+    const KvFormat own = {.key = cache_options.key_format, .value = cache_options.value_format};
+    SKV_ASSIGN_OR_RETURN(stack.forgetting,
+                         MakeForgettingRule(*forgetting, {.layers = cache_options.layers,
+                                                          .format = own,
+                                                          .decoder = &stack.model->spec()}));
+  }
+  // Requests may ask for it as long as nothing forbids it.
+  cache_options.keeps_headroom = options.cache.quality.value_or(Quality::kAny) == Quality::kAny &&
+                                 (stack.forgetting != nullptr || options.cache.quality);
   if (format.key->info().has_scales) {
     SKV_ASSIGN_OR_RETURN(const std::uint64_t bound,
                          ResolveKvBytes(options.cache.memory, stack.model->memory()));

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "engine/forgetting_rule.h"
 #include "engine/generation_session.h"
 #include "engine/kv_memory.h"
 #include "model/chat_template.h"
@@ -30,6 +31,8 @@ struct ModelStack {
   AutomaticKvMemory automatic_memory;           // what --kv-memory auto gives, given or not
   std::uint64_t resident_before_cache = 0;      // bytes of the process
   KvChoice kv_choice;                           // how the cache's format came about
+  Forgetting asked_forgetting;                  // by flags
+  std::shared_ptr<const ForgettingRule> forgetting;  // of the session's replies; null: none
   std::unique_ptr<KvCache> cache;
   std::unique_ptr<GenerationSession> session;
 };

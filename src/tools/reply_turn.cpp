@@ -52,6 +52,7 @@ Result<GenerationResult> ReplyTurn::Run(std::vector<TokenId> prompt) {
   request.prompt = std::move(prompt);
   request.sampling = options_->sampling;
   request.max_tokens = options_->generation.max_tokens;
+  request.forgetting = stack_->forgetting;
   SKV_ASSIGN_OR_RETURN(GenerationResult result,
                        stack_->session->Generate(request, callbacks, InterruptFlag()));
   progress.Clear();

@@ -45,6 +45,7 @@ Status Validate(const RunOptions& options) {
     return Status::InvalidArgument(conflict + "; give one of them");
   }
   SKV_RETURN_IF_ERROR(ValidateCacheOptions(options.cache));
+  SKV_RETURN_IF_ERROR(ValidateForgetting(options.forgetting, options.cache));
   // Token ids are checked again once the vocabulary is known.
   constexpr int kAnyVocabulary = std::numeric_limits<int>::max();
   SKV_RETURN_IF_ERROR(ValidateSamplerOptions(options.sampling, kAnyVocabulary));

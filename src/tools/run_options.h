@@ -39,6 +39,7 @@ struct RunOptions {
   OutputOptions output;
   ModelOptions model;
   CacheOptions cache;
+  Forgetting forgetting;
   GenerationOptions generation;
   SamplerOptions sampling;
   GrammarOptions grammar;
@@ -97,6 +98,7 @@ void VisitOptions(Visitor&& visit, RunOptions& options) {
   VisitOptions(visit, options.model);
   visit.Group("KV cache");
   VisitOptions(visit, options.cache);
+  VisitOptions(visit, options.forgetting);
   visit.Group("Sampling");
   VisitOptions(visit, options.sampling);
   VisitOptions(visit, options.grammar);

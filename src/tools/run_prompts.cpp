@@ -66,6 +66,7 @@ class PromptRun {
     SKV_ASSIGN_OR_RETURN(const PageFormat format, PageFormatOf(options_.cache));
     EngineLimits limits = options_.batch;
     limits.ceiling = options_.cache.quality;
+    limits.forgetting = ForgettingOf(options_.forgetting);
     const EngineParts parts = {
         .model = stack_.model.get(),
         .vocabulary = stack_.vocabulary.get(),

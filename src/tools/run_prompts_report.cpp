@@ -48,6 +48,13 @@ Json ReplyJson(const PromptReply& reply) {
   object["completion_tokens"] = usage.completion_tokens;
   object["seed"] = usage.seed;
   object["preemptions"] = usage.preemptions;
+  object["kv"] = {{"policy", usage.kv.policy},
+                  {"logical_tokens", usage.kv.logical_tokens},
+                  {"kept_tokens", usage.kv.kept_tokens},
+                  {"bytes_used", usage.kv.bytes},
+                  {"compressed_tokens", usage.kv.compressed_tokens},
+                  {"compactions", usage.kv.compactions},
+                  {"compaction_ms", Milliseconds(usage.kv.compaction_seconds)}};
   object["queue_ms"] = Milliseconds(usage.queue_seconds);
   object["ttft_ms"] = Milliseconds(usage.first_token_seconds);
   object["total_ms"] = Milliseconds(usage.total_seconds);

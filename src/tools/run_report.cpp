@@ -57,6 +57,8 @@ std::string RunJson(const GenerationResult& result, const KvReport& kv, const st
                        {"ttft_ms", Rounded(result.times.first_token * 1000)},
                        {"prefill_tps", Rounded(result.PrefillRate())},
                        {"decode_tps", Rounded(result.DecodeRate())},
+                       {"compactions", result.compactions},
+                       {"compaction_ms", Rounded(result.times.compaction * 1000)},
                        {"seed", result.seed},
                        {"model", model},
                        {"kv", KvReportJson(kv)},
@@ -79,6 +81,11 @@ std::string RunFooter(const GenerationResult& result, const KvReport& kv) {
       kv.format, ChoiceText(kv), kv.bits_per_value, FormatByteSize(kv.bytes_used),
       Tokens(static_cast<std::size_t>(kv.logical_tokens)), FormatByteSize(kv.bytes_allocated),
       kv.waste_fraction * 100, kv.contiguous_tokens, FormatByteSize(kv.contiguous_bytes));
+  if (result.compactions > 0) {
+    footer += fmt::format("kept    {} of {} in a head by {}, {:.0f} ms\n", kv.kept_tokens,
+                          Tokens(static_cast<std::size_t>(kv.logical_tokens)), kv.policy,
+                          result.times.compaction * 1000);
+  }
   return footer + LimitText(result.limit);
 }
 

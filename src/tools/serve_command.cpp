@@ -44,6 +44,7 @@ Result<ModelStack> Load(const ServeOptions& options) {
   RunOptions run;
   run.model = options.model;
   run.cache = options.cache;
+  run.forgetting = options.forgetting;
   const bool show_progress = !options.output.json;
   SKV_ASSIGN_OR_RETURN(const KvChoice choice, SettleKvFormat("serve", show_progress, &run));
   ProgressLine progress("loading", show_progress);
@@ -115,6 +116,7 @@ Result<int> Serve(const ServeOptions& options) {
                              .format = format};
   EngineLimits limits = options.limits;
   limits.ceiling = options.cache.quality;
+  limits.forgetting = ForgettingOf(options.forgetting);
   SKV_ASSIGN_OR_RETURN(const std::unique_ptr<EngineThread> engine,
                        EngineThread::Start(parts, limits));
   const ServedModel model = Describe(options, stack, engine.get(), format);

@@ -34,6 +34,7 @@ Result<ServeOptions> ParseServeOptions(std::span<const char* const> arguments) {
   SKV_RETURN_IF_ERROR(CheckKeys("--api-key", options.access.api_keys));
   SKV_RETURN_IF_ERROR(CheckKeys("--admin-key", options.access.admin_keys));
   SKV_RETURN_IF_ERROR(ValidateCacheOptions(options.cache));
+  SKV_RETURN_IF_ERROR(ValidateForgetting(options.forgetting, options.cache));
   SKV_RETURN_IF_ERROR(MakeAttentionBackend(options.model).status());
   return options;
 }

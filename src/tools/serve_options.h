@@ -33,6 +33,7 @@ struct ServeOptions {
   ServeOutputOptions output;
   ModelOptions model;
   CacheOptions cache;
+  Forgetting forgetting;
 };
 
 template <typename Visitor>
@@ -79,6 +80,7 @@ void VisitOptions(Visitor&& visit, ServeOptions& options) {
   VisitOptions(visit, options.model);
   visit.Group("KV cache");
   VisitOptions(visit, options.cache);
+  VisitOptions(visit, options.forgetting);
 }
 
 // Reads the arguments that follow `serve`. Errors: InvalidArgument for what can never work, before

@@ -85,6 +85,19 @@ TEST(RunOptionsTest, EveryFlagReachesItsField) {
   EXPECT_TRUE(options->output.json);
 }
 
+TEST(RunOptionsTest, WhatIsForgottenIsNamedByThreeFlags) {
+  const Result<RunOptions> ratio = Parse({"--policy", "sink_recent:sinks=8", "--ratio", "0.3"});
+  ASSERT_TRUE(ratio.ok()) << ratio.status().message();
+  EXPECT_EQ(ratio->forgetting.policy, "sink_recent:sinks=8");
+  EXPECT_EQ(ratio->forgetting.ratio, 0.3);
+  EXPECT_EQ(Dump(*ratio)["ratio"].dump(), "0.3");
+  const Result<RunOptions> budget = Parse({"--policy", "keydiff", "--kv-budget", "64MiB"});
+  ASSERT_TRUE(budget.ok()) << budget.status().message();
+  EXPECT_EQ(budget->forgetting.budget, "64MiB");
+  EXPECT_FALSE(ForgettingOf(Parse({})->forgetting).has_value());
+  EXPECT_FALSE(ForgettingOf(Parse({"--policy", "none"})->forgetting).has_value());
+}
+
 TEST(RunOptionsTest, TheLastUseOfAFlagWins) {
   const Result<RunOptions> options = Parse({"-n", "1", "-n", "2", "--json", "--json"});
   ASSERT_TRUE(options.ok()) << options.status().message();
