@@ -13,6 +13,7 @@
 
 #include "server/chat_task.h"
 #include "server/completion_task.h"
+#include "server/compress_task.h"
 #include "server/field_reader.h"
 #include "server/json_body.h"
 #include "server/kv_json.h"
@@ -107,7 +108,7 @@ struct Api::Route {
 };
 
 const Api::Route* Api::FindRoute(const std::string& path) {
-  static constexpr std::array<Route, 11> kRoutes = {{
+  static constexpr std::array<Route, 12> kRoutes = {{
       {"/health", "GET", Caller::kAnybody, &Api::Health, nullptr, nullptr},
       {"/version", "GET", Caller::kAnybody, &Api::Version, nullptr, nullptr},
       {"/v1/models", "GET", Caller::kTenant, &Api::Models, nullptr, nullptr},
@@ -118,6 +119,7 @@ const Api::Route* Api::FindRoute(const std::string& path) {
       {"/tokenize", "POST", Caller::kTenant, nullptr, &Api::Tokenize, nullptr},
       {"/detokenize", "POST", Caller::kTenant, nullptr, &Api::Detokenize, nullptr},
       {"/v1/completions", "POST", Caller::kTenant, nullptr, nullptr, ReadCompletionTask},
+      {"/v1/kv/compress", "POST", Caller::kTenant, nullptr, nullptr, ReadCompressTask},
       {"/v1/chat/completions", "POST", Caller::kTenant, nullptr, nullptr, ReadChatTask},
   }};
   const auto* found = std::find_if(kRoutes.begin(), kRoutes.end(),

@@ -245,7 +245,9 @@ std::optional<ApiError> ReadChatTask(const ServedModel& model, const Json& body,
   fields.Integer("max_completion_tokens", 1, kMostTokens, &request.max_tokens);
   ReadLogprobs(&fields, &task->reply);
   request.logprobs = task->reply.top_logprobs;
-  const ChatFields chat = ReadChatFields(&fields);
+  ChatFields chat = ReadChatFields(&fields);
+  // A prefix goes on with another turn.
+  chat.render.add_generation_prompt = task->reply.kind != ReplyKind::kCompressedPrefix;
   std::size_t bytes = 0;
   for (const ChatMessage& message : chat.messages) {
     bytes += message.content.size() + message.reasoning.size();
@@ -259,7 +261,7 @@ std::optional<ApiError> ReadChatTask(const ServedModel& model, const Json& body,
   if (std::optional<ApiError> wrong = FillRequest(model, chat, &request, &task->reply)) {
     return wrong;
   }
-  task->reply.kind = ReplyKind::kChat;
+  if (task->reply.kind == ReplyKind::kCompletion) task->reply.kind = ReplyKind::kChat;
   task->requests.push_back(std::move(request));
   task->echoes.emplace_back();
   return std::nullopt;

@@ -10,6 +10,7 @@
 
 namespace swiftkv {
 
+// Where `task` is already said to be of a compressed prefix, the chat ends with its last message.
 // Returns what is wrong, or nothing where `task` is complete. What messages say never forms control
 // tokens.
 std::optional<ApiError> ReadChatTask(const ServedModel& model, const Json& body,

@@ -92,7 +92,6 @@ std::optional<ApiError> ReadCompletionTask(const ServedModel& model, const Json&
                                  prompts.size() * static_cast<std::size_t>(request.choices)));
   }
   if (!fields.ok()) return fields.error();
-  task->reply.kind = ReplyKind::kCompletion;
   for (Prompt& prompt : prompts) {
     request.prompt = std::move(prompt.tokens);
     task->requests.push_back(request);

@@ -13,7 +13,7 @@
 
 namespace swiftkv {
 
-enum class ReplyKind : std::uint8_t { kCompletion, kChat };
+enum class ReplyKind : std::uint8_t { kCompletion, kChat, kCompressedPrefix };
 
 struct ReplyOptions {
   ReplyKind kind = ReplyKind::kCompletion;

@@ -42,6 +42,14 @@ Json PrefixesJson(const EngineSnapshot& now) {
           {"pinned_blocks", now.pinned.blocks}};
 }
 
+// Compressed prefixes; their bytes are among the others by who holds them.
+Json SegmentsJson(const EngineSnapshot& now) {
+  return {{"segments", now.segments.segments},   {"findable", now.segments.findable},
+          {"idle", now.segments.idle},           {"bytes", now.segments.page_bytes},
+          {"compactions", now.compactions},      {"forgotten_tokens", now.forgotten_tokens},
+          {"adoptions", now.segments.adoptions}, {"evictions", now.segments.evictions}};
+}
+
 double WasteFraction(const EngineReport& report) {
   const KvBalance& bytes = report.snapshot.balance;
   if (bytes.mapped_bytes == 0) return 0;
@@ -69,7 +77,8 @@ Json KvJson(const EngineReport& report, const std::string& kv_format) {
           {"prompt_tokens", now.prompt_tokens},
           {"cached_tokens", now.cached_tokens},
           {"generated_tokens", now.generated_tokens},
-          {"prefixes", PrefixesJson(now)}};
+          {"prefixes", PrefixesJson(now)},
+          {"compressed", SegmentsJson(now)}};
 }
 
 }  // namespace swiftkv

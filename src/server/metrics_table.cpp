@@ -112,6 +112,12 @@ Samples ReadSavedBySharing(const Sources& sources) {
   return One(SaturatingSubtract(Sum<&FormatUse::bytes>(sources), LiveBytes(sources)));
 }
 
+Samples ReadSegments(const Sources& sources) {
+  const SegmentTotals& segments = sources.engine.snapshot.segments;
+  return {Labelled("state", "used", segments.segments - segments.idle),
+          Labelled("state", "idle", segments.idle)};
+}
+
 Samples ReadPrefixEnds(const Sources& sources) {
   Samples samples;
   for (std::size_t i = 0; i < kPrefixEnds; ++i) {
@@ -231,6 +237,9 @@ constexpr MetricRow kRows[] = {
     {"swiftkv_kv_saved_by_format_bytes", kGauge, "bytes", "",
      "What they would hold on top of that in f16; below 0 where the format is wider",
      ReadSavedByFormat},
+    {"swiftkv_kv_saved_by_forgetting_bytes", kGauge, "bytes", "",
+     "What they would hold on top of that if nothing had been forgotten",
+     [](const Sources& s) { return One(Sum<&FormatUse::forgotten_bytes>(s)); }},
     {"swiftkv_kv_sequence_bytes", kGauge, "bytes", "kv_format",
      "Pages that running choices hold, by format, shared ones counted for each",
      ReadFormats<&FormatUse::bytes>},
@@ -241,6 +250,27 @@ constexpr MetricRow kRows[] = {
     {"swiftkv_kv_returned_bytes_total", kCounter, "bytes", "",
      "Memory of pages that was given back to the system",
      [](const Sources& s) { return One(s.engine.snapshot.balance.returned_bytes); }},
+    {"swiftkv_compactions_total", kCounter, "", "",
+     "Times that a sequence's cache was reduced to what a policy keeps",
+     [](const Sources& s) { return One(s.engine.snapshot.compactions); }},
+    {"swiftkv_forgotten_tokens_total", kCounter, "tokens", "",
+     "Tokens dropped by these, summed over the kv heads of all layers",
+     [](const Sources& s) { return One(s.engine.snapshot.forgotten_tokens); }},
+    {"swiftkv_compaction_seconds_total", kCounter, "seconds", "",
+     "Time in these: scoring, planning and moving what is kept",
+     [](const Sources& s) { return One(s.engine.snapshot.compaction_seconds); }},
+    {"swiftkv_segments", kGauge, "", "state",
+     "Compressed prefixes in the cache: used by running choices, or idle (kept for later ones, "
+     "reclaimable)",
+     ReadSegments},
+    {"swiftkv_segment_bytes", kGauge, "bytes", "", "Pages of these, each counted once",
+     [](const Sources& s) { return One(s.engine.snapshot.segments.page_bytes); }},
+    {"swiftkv_segment_adoptions_total", kCounter, "", "",
+     "Times that a choice started from a compressed prefix that was there",
+     [](const Sources& s) { return One(s.engine.snapshot.segments.adoptions); }},
+    {"swiftkv_segment_evictions_total", kCounter, "", "",
+     "Compressed prefixes that went because memory was wanted",
+     [](const Sources& s) { return One(s.engine.snapshot.segments.evictions); }},
     {"swiftkv_prefix_ends_total", kCounter, "", "reason",
      "Requests, at their first token, by why no more of the prompt was found: whole_prompt, "
      "never_seen, token_differs, salt (another tenant's), quality, evicted, not_shared",

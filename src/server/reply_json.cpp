@@ -20,6 +20,18 @@ std::string RandomId(const char* prefix) {
   return fmt::format("{}-{:08x}{:08x}{:08x}", prefix, device(), device(), device());
 }
 
+const char* IdPrefix(ReplyKind kind) {
+  switch (kind) {
+    case ReplyKind::kCompletion:
+      return "cmpl";
+    case ReplyKind::kChat:
+      return "chatcmpl";
+    case ReplyKind::kCompressedPrefix:
+      return "kvc";
+  }
+  return "id";
+}
+
 Json UsageJson(const ReplyUsage& usage) {
   return {{"prompt_tokens", usage.prompt_tokens},
           {"completion_tokens", usage.completion_tokens},
@@ -32,10 +44,22 @@ const char* ToldPrefixEnd(PrefixEnd end) {
   return PrefixEndName(end == PrefixEnd::kSalt ? PrefixEnd::kNeverSeen : end);
 }
 
+// What the cache held of the request at its end.
+Json KeptJson(const KvUsage& kv) {
+  return {{"policy", kv.policy},
+          {"logical_tokens", kv.logical_tokens},
+          {"kept_tokens", kv.kept_tokens},
+          {"bytes", kv.bytes},
+          {"compressed_tokens", kv.compressed_tokens},
+          {"compactions", kv.compactions},
+          {"compaction_ms", kv.compaction_seconds * 1e3}};
+}
+
 Json CacheJson(const ReplyUsage& usage) {
   const RequestUsage& first = usage.first;
   return {
       {"kv_format", usage.kv_format},
+      {"kv", KeptJson(first.kv)},
       {"prefix_end", ToldPrefixEnd(first.prefix_end)},
       {"prefix_differs_at", first.prefix_differs_at < 0 ? Json() : Json(first.prefix_differs_at)},
       {"preemptions", first.preemptions},
@@ -93,7 +117,7 @@ ReplyJson::ReplyJson(ReplyKind kind, const Vocabulary* vocabulary, std::string m
     : kind_(kind),
       vocabulary_(vocabulary),
       model_(std::move(model)),
-      id_(RandomId(kind == ReplyKind::kChat ? "chatcmpl" : "cmpl")),
+      id_(RandomId(IdPrefix(kind))),
       created_(std::time(nullptr)) {}
 
 Json ReplyJson::Envelope(const char* object) const {
@@ -214,6 +238,12 @@ Json ReplyJson::UsageEvent(const ReplyUsage& usage) const {
 }
 
 Json ReplyJson::Whole(const std::vector<ChoiceNews>& choices, const ReplyUsage& usage) const {
+  if (kind_ == ReplyKind::kCompressedPrefix) {
+    Json reply = Envelope("kv.compressed_prefix");
+    reply["usage"] = UsageJson(usage);
+    reply["swiftkv"] = CacheJson(usage);
+    return reply;
+  }
   Json reply = Envelope(kind_ == ReplyKind::kChat ? "chat.completion" : "text_completion");
   reply["choices"] = Json::array();
   for (const ChoiceNews& news : choices) {

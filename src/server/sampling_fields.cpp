@@ -7,6 +7,7 @@
 #include <array>
 #include <charconv>
 #include <limits>
+#include <utility>
 
 #include "engine/engine_options.h"
 
@@ -84,6 +85,31 @@ std::optional<Quality> ParseQuality(const std::string& text) {
     if (text == QualityName(quality)) return quality;
   }
   return std::nullopt;
+}
+
+// What values may be is the engine's to say.
+void ReadForgetting(FieldReader* fields, EngineRequest* request) {
+  Forgetting forgetting;
+  fields->String("kv_policy", &forgetting.policy);
+  if (const Json* ratio = fields->Find("kv_ratio")) {
+    if (!ratio->is_number()) {
+      return fields->Fail("kv_ratio", "must be a number from 0 to below 1, not: " + Shown(*ratio));
+    }
+    forgetting.ratio = ratio->get<double>();
+  }
+  if (const Json* budget = fields->Find("kv_budget")) {
+    const bool is_count = budget->is_number_unsigned();
+    if (!is_count && (!budget->is_string() || budget->empty())) {
+      return fields->Fail(
+          "kv_budget",
+          "must be a number of tokens or a text like 4096tokens or 64MiB, not: " + Shown(*budget));
+    }
+    forgetting.budget = is_count ? budget->dump() : budget->get<std::string>();
+    if (forgetting.budget.empty()) return fields->Fail("kv_budget", "may not be an empty text");
+  }
+  const bool says_nothing =
+      forgetting.policy.empty() && !forgetting.ratio && forgetting.budget.empty();
+  if (!says_nothing) request->forgetting = std::move(forgetting);
 }
 
 }  // namespace
@@ -197,6 +223,7 @@ void ReadCacheFields(FieldReader* fields, EngineRequest* request) {
     request->format =
         KvFormat{.key = parsed->key->info().name, .value = parsed->value->info().name};
   }
+  ReadForgetting(fields, request);
   fields->String("cache_salt", &request->request_salt);
   fields->Boolean("cache_prompt", &request->share_prefix);
 }
