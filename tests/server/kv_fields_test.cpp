@@ -94,12 +94,17 @@ TEST(KvFieldsTest, APrefixIsCompressedOnceForAll) {
   Json request = Forgets(Request(0));
   request["prompt"] = Join(TinyPrompt(320), TinyPrompt(9, 4));
   const ApiReply user = served.PostJson("/v1/completions", request);
-  EXPECT_EQ(user.body["swiftkv"]["kv"]["compressed_tokens"], 320);
+  ASSERT_EQ(user.status, 200) << user.body.dump();
+  EXPECT_EQ(user.body["swiftkv"]["kv"]["compressed_tokens"], 320) << user.body.dump();
   EXPECT_GE(user.body["usage"]["prompt_tokens_details"]["cached_tokens"], 320);
 
-  const Json held = served.Get("/kv").body["compressed"];
+  HttpRequest operators{.method = "GET", .path = "/kv", .authorization = "", .body = ""};
+  operators.from_loopback = true;
+  Json held;
+  do {  // it is told at the end of a step, after the reply
+    held = served.Call(operators).body["compressed"];
+  } while (held["adoptions"] != 1);
   EXPECT_EQ(held["segments"], 1);
-  EXPECT_EQ(held["adoptions"], 1);
   EXPECT_GT(held["bytes"], 0);
 }
 

@@ -104,7 +104,9 @@ TEST(BenchPagesTest, HeadsOfSegmentsKeepUnlikePagesOfTheirOwnAtRisingPositions) 
         for (int i = 1; i < run.num_tokens; ++i) {
           ASSERT_LT(run.positions[i - 1], run.positions[i]);
         }
-        if (run.num_tokens > 0) EXPECT_LT(run.positions[run.num_tokens - 1], 880);
+        if (run.num_tokens > 0) {
+          EXPECT_LT(run.positions[run.num_tokens - 1], 880);
+        }
         lengths.insert(run.num_tokens);
         slots += run.num_tokens;
       }
