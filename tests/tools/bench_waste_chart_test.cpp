@@ -2,6 +2,7 @@
 // Tests that the chart is well formed, complete and to scale.
 #include "tools/bench_waste_chart.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,7 +65,7 @@ TEST(BenchWasteChartTest, TextIsEscapedAndNothingIsLoadedOrRun) {
                          std::sregex_iterator());
   };
   for (const char* name : {"svg", "text", "title"}) {
-    EXPECT_EQ(count("<" + std::string(name) + "[ >]"), count("</" + std::string(name) + ">"));
+    EXPECT_EQ(count(fmt::format("<{}[ >]", name)), count(fmt::format("</{}>", name)));
   }
   EXPECT_EQ(count("<rect[ >]"), count("</rect>") + count("<rect[^<]*/>"));
 }
