@@ -14,7 +14,6 @@ namespace {
 
 // Heads that each thread scores before anybody looks at the clock again.
 constexpr std::size_t kHeadsPerThread = 2;
-constexpr std::uint64_t kSeed = 1;  // of methods that draw: the same wherever a prompt is computed
 
 }  // namespace
 
@@ -50,9 +49,15 @@ Result<CompactionJob::Layer> CompactionJob::ReadLayer(const KvCache& cache, int 
   layer.layer = index;
   cache.AppendRuns(task_.sequence, index, 0, &layer.runs);
   for (const PageRun& run : layer.runs) layer.slots += static_cast<std::size_t>(run.num_tokens);
+  if (task_.rule->figures != nullptr) {
+    const LayerQueryFigures& figures = task_.rule->figures->layers[static_cast<std::size_t>(index)];
+    layer.query_mean = figures.mean;
+    layer.query_covariance = figures.covariance;
+  }
   if (task_.queries == nullptr) return layer;
   const DecoderLayerSpec& spec = task_.model->spec().layers[static_cast<std::size_t>(index)];
-  if (const QueryStatistics* statistics = task_.queries->statistics(index)) {
+  const QueryStatistics* const statistics = task_.queries->statistics(index);
+  if (statistics != nullptr && layer.query_mean.empty()) {
     const auto dim = static_cast<std::size_t>(task_.model->spec().head_dim);
     const auto rows = static_cast<std::size_t>(spec.num_heads) * dim;
     layer.query_mean.resize(rows);
@@ -70,7 +75,7 @@ Result<CompactionJob::Layer> CompactionJob::ReadLayer(const KvCache& cache, int 
 
 void CompactionJob::FillQueries(const Layer& layer, int head, Scratch* scratch,
                                 ScoreInputs* inputs) const {
-  if (task_.queries == nullptr) return;
+  if (task_.queries == nullptr && task_.rule->figures == nullptr) return;
   const DecoderSpec& spec = task_.model->spec();
   const DecoderLayerSpec& shape = spec.layers[static_cast<std::size_t>(layer.layer)];
   const auto gqa = static_cast<std::size_t>(shape.num_heads / shape.kv_heads);
@@ -89,7 +94,8 @@ void CompactionJob::FillQueries(const Layer& layer, int head, Scratch* scratch,
     inputs->query_covariance =
         std::span(layer.query_covariance).subspan(kv_head * rows * dim, rows * dim);
   }
-  if (const RecentQueries* recent = task_.queries->recent()) {
+  const RecentQueries* const recent = task_.queries == nullptr ? nullptr : task_.queries->recent();
+  if (recent != nullptr) {
     const float* const sums = layer.probabilities.data() + kv_head * layer.slots;
     scratch->probabilities.clear();
     for (const std::size_t slot : scratch->capture.slots) {
@@ -122,7 +128,7 @@ void CompactionJob::ScoreHead(const Layer& layer, Head* head, Scratch* scratch) 
   inputs.positions = capture->positions;
   inputs.keys = capture->keys;
   inputs.value_norms = capture->value_norms;
-  inputs.seed = kSeed;
+  inputs.seed = task_.rule->seed;
   FillQueries(layer, head->head, scratch, &inputs);
   head->scores.resize(capture->positions.size());
   policy.policy->Score(inputs, policy.parameters, head->scores);
@@ -163,6 +169,11 @@ Result<PagePlan> CompactionJob::Plan(const KvCache& cache) const {
       layer.layer = head.layer;
       layer.dense_page_bytes = kept_bytes - kPageTokens * sizeof(std::int32_t);
       layer.page_bytes = {kept_bytes};
+      const std::vector<KvFormat>& formats = task_.rule->kept_formats;
+      for (std::size_t i = 1; i < formats.size(); ++i) {
+        SKV_ASSIGN_OR_RETURN(layer.page_bytes.emplace_back(),
+                             cache.KeptPageBytes(formats[i], head.layer));
+      }
     }
     planned.back().heads.push_back({.scores = head.scores, .positions = PositionsOf(head)});
   }
@@ -176,6 +187,7 @@ CompactionOrder CompactionJob::OrderOf(const PagePlan& plan) const {
   CompactionOrder order;
   order.end = end_;
   order.formats = {rule.format};
+  if (!rule.kept_formats.empty()) order.formats = rule.kept_formats;
   order.recipe = task_.for_sharing ? rule.shared_recipe : rule.prompt_recipe;
   order.shareable = dense_ && end_ == length_ && rule.query_agnostic();
   SKV_CHECK(plan.heads.size() == heads_.size());
@@ -202,7 +214,9 @@ Result<CompactionOutcome> CompactionJob::Compact(KvCache* cache) {
   if (!planned_) {
     SKV_ASSIGN_OR_RETURN(const PagePlan plan, Plan(*cache));
     planned_ = true;
-    if (plan.outcome == PlanOutcome::kCompress && plan.dropped_tokens > 0) order_ = OrderOf(plan);
+    // Where smaller formats hold all of them, tokens move though none is dropped.
+    const bool changes = plan.dropped_tokens > 0 || task_.rule->kept_formats.size() > 1;
+    if (plan.outcome == PlanOutcome::kCompress && changes) order_ = OrderOf(plan);
     heads_.clear();
     heads_.shrink_to_fit();
   }

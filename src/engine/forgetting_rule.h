@@ -12,6 +12,7 @@
 
 #include "engine/compaction_schedule.h"
 #include "engine/query_capture.h"
+#include "engine/query_figures.h"
 #include "model/decoder_spec.h"
 #include "policy/budget_settings.h"
 #include "policy/policy_text.h"
@@ -37,6 +38,13 @@ struct ForgettingRule {
   BudgetSettings shared_budget;  // of the latter
 
   const DecoderSpec* decoder = nullptr;  // whose queries are observed; null: the policy needs none
+
+  // Formats of kept pages, `format` first, as many as the budget has shares; empty: `format` alone.
+  // Like `figures`, whoever sets them names them in the recipes.
+  std::vector<KvFormat> kept_formats;
+  // Statistics of queries that go before those of the sequence; null: its own.
+  std::shared_ptr<const ModelQueryFigures> figures;
+  std::uint64_t seed = 1;  // of methods that draw: the same wherever a prompt is computed
 
   // The newest queries that are kept for the policy.
   int observed_queries() const { return policy.policy->ObservedQueries(policy.parameters); }
