@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "base/check.h"
 #include "base/status_macros.h"
 
 namespace swiftkv {
@@ -21,6 +23,14 @@ struct FreeDigest {
   void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
 };
 using Digest = std::unique_ptr<EVP_MD_CTX, FreeDigest>;
+using Hash = std::array<unsigned char, EVP_MAX_MD_SIZE>;
+
+std::string InHex(std::span<const unsigned char> bytes) {
+  constexpr char kHex[] = "0123456789abcdef";
+  std::string text;
+  for (const unsigned char byte : bytes) text += {kHex[byte / 16], kHex[byte % 16]};
+  return text;
+}
 
 Status HashRange(const MappedFile& file, std::uint64_t offset, std::uint64_t bytes,
                  EVP_MD_CTX* digest) {
@@ -53,13 +63,17 @@ Result<std::string> ModelFingerprint(const GgufFile& file) {
           HashRange(*file.shard(tensor.shard), tensor.offset + at, sample, digest.get()));
     }
   }
-  std::array<unsigned char, EVP_MAX_MD_SIZE> hash = {};
+  Hash hash = {};
   unsigned int length = 0;
   EVP_DigestFinal_ex(digest.get(), hash.data(), &length);
-  constexpr char kHex[] = "0123456789abcdef";
-  std::string text;
-  for (unsigned int i = 0; i < length; ++i) text += {kHex[hash[i] / 16], kHex[hash[i] % 16]};
-  return text;
+  return InHex(std::span(hash).first(length));
+}
+
+std::string TextFingerprint(std::string_view text) {
+  Hash hash = {};
+  unsigned int length = 0;
+  SKV_CHECK(EVP_Digest(text.data(), text.size(), hash.data(), &length, EVP_sha256(), nullptr) == 1);
+  return InHex(std::span(hash).first(length));
 }
 
 }  // namespace swiftkv

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "model/gguf_file.h"
 #include "swiftkv/status.h"
@@ -13,5 +14,8 @@ namespace swiftkv {
 // Returns SHA-256 in hex over the metadata and tensor records of every shard and over the first,
 // middle and last 4 KiB of every tensor. Errors: DataLoss where the file cannot be read.
 Result<std::string> ModelFingerprint(const GgufFile& file);
+
+// Returns SHA-256 in hex over the bytes of a text.
+std::string TextFingerprint(std::string_view text);
 
 }  // namespace swiftkv
