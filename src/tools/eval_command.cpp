@@ -9,8 +9,11 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "model/fingerprint.h"
 #include "tools/calibration_store.h"
 #include "tools/calibration_text.h"
+#include "tools/eval_forgetting.h"
+#include "tools/eval_forgetting_report.h"
 #include "tools/eval_options.h"
 #include "tools/eval_report.h"
 #include "tools/exit_status.h"
@@ -49,6 +52,59 @@ void Keep(const EvalOptions& options, const Measurement& measurement) {
   if (!kept.ok()) spdlog::warn("{}", kept.message());
 }
 
+// Draws what is done, and stops where the user interrupts.
+StageCallback Drawn(ProgressLine* progress) {
+  return [progress](const char* stage, double done) {
+    progress->Update(done, stage);
+    return !Interrupted();
+  };
+}
+
+Result<int> Print(const std::string& text) {
+  StandardOutput output;
+  output.Write(text);
+  SKV_RETURN_IF_ERROR(output.status());
+  return kExitSuccess;
+}
+
+Result<int> RunForgetting(const EvalOptions& options, const MeasurementTask& measurement) {
+  ForgettingTask task;
+  task.measurement = measurement;
+  task.chunk = options.model.max_batch_rows;
+  SKV_ASSIGN_OR_RETURN(task.cells, CellsToMeasure(options));
+  task.documents.context = options.model.context;
+  task.documents.text_windows = options.windows;
+  task.documents.needle_documents = options.needles;
+  task.documents.seed = static_cast<std::uint64_t>(options.seed);
+  task.folder = options.folder.value_or("");
+  task.use_query_figures = options.query_statistics;
+  ForgettingReport report;
+  {
+    ProgressLine progress("eval", !options.output.quiet && !options.output.json);
+    SKV_ASSIGN_OR_RETURN(report, MeasureForgetting(task, Drawn(&progress), InterruptFlag()));
+  }
+  const ForgettingSource source = {.model = measurement.model.path,
+                                   .text = options.text_file.value_or("calibration"),
+                                   .text_sha256 = TextFingerprint(std::string(measurement.text))};
+  return Print(options.output.json ? ForgettingJson(source, task.cells, report) + "\n"
+                                   : ForgettingTable(source, task.cells, report));
+}
+
+Result<int> RunQueryStatistics(const EvalOptions& options, const MeasurementTask& task) {
+  std::string fingerprint;
+  {
+    ProgressLine progress("eval", !options.output.quiet && !options.output.json);
+    SKV_ASSIGN_OR_RETURN(fingerprint,
+                         MeasureAndKeepQueryFigures(task, Drawn(&progress), InterruptFlag()));
+  }
+  const nlohmann::ordered_json object = {{"model", task.model.path},
+                                         {"query_statistics", fingerprint},
+                                         {"rows", nlohmann::ordered_json::array()}};
+  return Print(options.output.json ? JsonLine(object) + "\n"
+                                   : fmt::format("query statistics of {} are kept: {}\n",
+                                                 task.model.path, fingerprint));
+}
+
 Result<int> Run(const EvalOptions& options) {
   StartLog(options.output.verbose);
   LogOptions(options);
@@ -72,19 +128,15 @@ Result<int> Run(const EvalOptions& options) {
     report.text_sha256 = CalibrationTextSha256();
   }
   task.text = text;
+  if (!options.policies.empty()) return RunForgetting(options, task);
+  if (options.query_statistics) return RunQueryStatistics(options, task);
   {
     ProgressLine progress("eval", !options.output.quiet && !options.output.json);
-    const auto on_stage = [&progress](const char* stage, double done) {
-      progress.Update(done, stage);
-      return !Interrupted();
-    };
-    SKV_ASSIGN_OR_RETURN(report.measurement, MeasureQuality(task, on_stage, InterruptFlag()));
+    SKV_ASSIGN_OR_RETURN(report.measurement,
+                         MeasureQuality(task, Drawn(&progress), InterruptFlag()));
   }
   Keep(options, report.measurement);
-  StandardOutput output;
-  output.Write(options.output.json ? EvalJson(report) + "\n" : EvalTable(report));
-  SKV_RETURN_IF_ERROR(output.status());
-  return kExitSuccess;
+  return Print(options.output.json ? EvalJson(report) + "\n" : EvalTable(report));
 }
 
 }  // namespace

@@ -19,7 +19,9 @@ namespace {
 constexpr const char* kDescription =
     "Measures what page formats of the KV cache lose on a model: how far the distributions of the\n"
     "next token are from those over an exact cache. Figures on the default text are kept, and\n"
-    "`--kv` then knows them.";
+    "`--kv` then knows them. With --policies, measures what forgetting loses, on texts, copies "
+    "and\n"
+    "planted facts, against the whole cache in f16.";
 
 constexpr const char* kAllFormats = "all";
 
@@ -31,6 +33,7 @@ void AddOnce(const PageFormat& format, std::vector<PageFormat>* formats) {
 
 Status Validate(const EvalOptions& options) {
   SKV_RETURN_IF_ERROR(FormatsToMeasure(options.formats).status());
+  SKV_RETURN_IF_ERROR(CellsToMeasure(options).status());
   const std::string& weights = options.weights;
   if (!weights.empty() && weights != "f16" && weights != "asis") {
     return Status::InvalidArgument(
@@ -46,6 +49,14 @@ Status Validate(const EvalOptions& options) {
 
 }  // namespace
 
+std::string BudgetSplitNames() {
+  std::string names;
+  for (const BudgetSplitInfo& split : AllBudgetSplits()) {
+    names += (names.empty() ? "" : ", ") + std::string(split.name);
+  }
+  return names;
+}
+
 Result<EvalOptions> ParseEvalOptions(std::span<const char* const> arguments) {
   EvalOptions options;
   CLI::App app(kDescription, "swiftkv eval");
@@ -57,21 +68,37 @@ Result<EvalOptions> ParseEvalOptions(std::span<const char* const> arguments) {
 }
 
 bool NamesAll(const NameList& names) {
-  return std::find(names.names.begin(), names.names.end(), kAllFormats) != names.names.end();
+  return names.names.empty() ||
+         std::find(names.names.begin(), names.names.end(), kAllFormats) != names.names.end();
 }
 
 Result<std::vector<PageFormat>> FormatsToMeasure(const NameList& names) {
   SKV_ASSIGN_OR_RETURN(const PageFormat baseline, FindPageFormat("f16"));
   std::vector<PageFormat> formats = {baseline};
+  if (NamesAll(names)) {
+    for (const NamedPageFormat& row : AllPageFormats()) AddOnce(row.format, &formats);
+  }
   for (const std::string& name : names.names) {
-    if (name == kAllFormats) {
-      for (const NamedPageFormat& row : AllPageFormats()) AddOnce(row.format, &formats);
-      continue;
-    }
+    if (name == kAllFormats) continue;
     SKV_ASSIGN_OR_RETURN(const PageFormat format, ParsePageFormat(name));
     AddOnce(format, &formats);
   }
   return formats;
+}
+
+Result<std::vector<EvalCell>> CellsToMeasure(const EvalOptions& options) {
+  EvalCellLists lists;
+  SKV_ASSIGN_OR_RETURN(
+      lists.formats,
+      FormatsToMeasure(options.formats.names.empty() ? NameList{{"f16"}} : options.formats));
+  SKV_ASSIGN_OR_RETURN(
+      lists.policies, ParsePolicyList(options.policies.empty() ? kNoPolicy : options.policies));
+  SKV_ASSIGN_OR_RETURN(lists.ratios, ParseRatioList(options.ratios.names));
+  for (const std::string& name : options.splits.names) {
+    SKV_ASSIGN_OR_RETURN(lists.splits.emplace_back(), FindBudgetSplit(name));
+  }
+  lists.kept_as = options.kept_as.names;
+  return ListEvalCells(lists);
 }
 
 }  // namespace swiftkv

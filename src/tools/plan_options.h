@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/forgetting_rule.h"
 #include "engine/option_field.h"
 #include "swiftkv/status.h"
 #include "tools/plan_presets.h"
@@ -17,9 +18,6 @@ namespace swiftkv {
 // Bounds that keep every sum of the plan within 64 bits.
 inline constexpr int kMostPlannedTokens = 1 << 27;
 inline constexpr int kMostPlannedRequests = 1 << 20;
-
-// The word for no policy, in options and rows.
-inline constexpr const char* kNoPolicy = "none";
 
 struct PlanOptions {
   std::string path;

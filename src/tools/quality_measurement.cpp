@@ -129,40 +129,51 @@ Calibration CalibrationOf(const Measurement& measurement, const std::string& tex
   return calibration;
 }
 
-Result<Measurement> MeasureQuality(const MeasurementTask& task, const StageCallback& progress,
-                                   const std::atomic<bool>* cancel) {
+Result<MeasuredModel> LoadMeasuredModel(const MeasurementTask& task,
+                                        const StageCallback& progress) {
   const auto at = [&progress](const char* stage) {
     return [&progress, stage](double done) { return !progress || progress(stage, done); };
   };
-  Measurement measurement;
+  MeasuredModel measured;
   SKV_ASSIGN_OR_RETURN(const std::unique_ptr<GgufFile> file, GgufFile::Open(task.model.path));
-  SKV_ASSIGN_OR_RETURN(measurement.fingerprint, ModelFingerprint(*file));
-  SKV_ASSIGN_OR_RETURN(const std::unique_ptr<Vocabulary> vocabulary,
-                       Vocabulary::Load(task.model.path));
+  SKV_ASSIGN_OR_RETURN(measured.fingerprint, ModelFingerprint(*file));
+  SKV_ASSIGN_OR_RETURN(measured.vocabulary, Vocabulary::Load(task.model.path));
   if (!at("F16 weights")(0)) return Status::Cancelled("measuring was stopped");
-  SKV_ASSIGN_OR_RETURN(ChosenWeights weights, ChooseWeights(task, *file));
-  measurement.weights = weights.mode;
-  measurement.weights_reason = weights.reason;
-
+  SKV_ASSIGN_OR_RETURN(const ChosenWeights weights, ChooseWeights(task, *file));
+  measured.weights = weights.mode;
+  measured.weights_reason = weights.reason;
   ModelOptions options = task.model;
   options.path = weights.path;
   // Activations in fewer bits have a noise of their own, which would hide what a format loses.
   if (options.linear == kMeasuredLinear) options.linear = "ggml";
-  SKV_ASSIGN_OR_RETURN(const std::unique_ptr<LanguageModel> model,
-                       LanguageModel::Load(options, at("loading")));
-  weights.rewritten.reset();  // the model's mapping keeps the file's bytes
-  SKV_ASSIGN_OR_RETURN(const std::vector<TokenId> tokens, vocabulary->EncodeText(task.text));
+  // The model's mapping keeps the bytes of a temporary file.
+  SKV_ASSIGN_OR_RETURN(measured.model, LanguageModel::Load(options, at("loading")));
+  return measured;
+}
+
+Result<Measurement> MeasureQuality(const MeasurementTask& task, const StageCallback& progress,
+                                   const std::atomic<bool>* cancel) {
+  SKV_ASSIGN_OR_RETURN(const MeasuredModel measured, LoadMeasuredModel(task, progress));
+  Measurement measurement;
+  measurement.fingerprint = measured.fingerprint;
+  measurement.weights = measured.weights;
+  measurement.weights_reason = measured.weights_reason;
+  LanguageModel* const model = measured.model.get();
+  const Vocabulary& vocabulary = *measured.vocabulary;
+  SKV_ASSIGN_OR_RETURN(const std::vector<TokenId> tokens, vocabulary.EncodeText(task.text));
   QualityTask quality;
   quality.tokens = tokens;
-  quality.bos = vocabulary->adds_bos() ? vocabulary->bos() : kNoToken;
+  quality.bos = vocabulary.adds_bos() ? vocabulary.bos() : kNoToken;
   quality.context = task.model.context > 0 ? task.model.context : kCalibrationContext;
   quality.chunk = task.model.max_batch_rows;
   quality.formats = task.formats;
   SKV_ASSIGN_OR_RETURN(quality.kv_bytes, ResolveKvBytes(task.memory, model->memory()));
-  SKV_ASSIGN_OR_RETURN(quality.key_guides, GuidesFromCalibrationText(model.get(), *vocabulary,
-                                                                     quality.kv_bytes, cancel));
-  SKV_ASSIGN_OR_RETURN(measurement.report,
-                       EvaluateQuality(model.get(), quality, at("measuring"), cancel));
+  SKV_ASSIGN_OR_RETURN(quality.key_guides,
+                       GuidesFromCalibrationText(model, vocabulary, quality.kv_bytes, cancel));
+  const auto at_measuring = [&progress](double done) {
+    return !progress || progress("measuring", done);
+  };
+  SKV_ASSIGN_OR_RETURN(measurement.report, EvaluateQuality(model, quality, at_measuring, cancel));
   return measurement;
 }
 

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "engine/option_field.h"
 #include "engine/quality_evaluation.h"
 #include "model/language_model.h"
+#include "model/vocabulary.h"
 #include "swiftkv/status.h"
 
 namespace swiftkv {
@@ -50,6 +52,19 @@ Calibration CalibrationOf(const Measurement& measurement, const std::string& tex
 // those of opening the file and of describing its decoder.
 Result<std::vector<PageFormat>> ServedFormats(const ModelOptions& model,
                                               const std::vector<PageFormat>& formats);
+
+// A model with the weights that suit measuring.
+struct MeasuredModel {
+  std::string fingerprint;  // of the model's file as it is
+  MeasuredWeights weights = MeasuredWeights::kF16;
+  std::string weights_reason;  // why not F16; empty where they are or were not wanted
+  std::unique_ptr<Vocabulary> vocabulary;
+  std::unique_ptr<LanguageModel> model;
+};
+
+// Loads it; of the task, what concerns model and weights. Errors: those of loading; where F16
+// weights were asked for and cannot be made, why.
+Result<MeasuredModel> LoadMeasuredModel(const MeasurementTask& task, const StageCallback& progress);
 
 // Errors: those of loading and of EvaluateQuality; where F16 weights were asked for and cannot be
 // made, why.

@@ -54,6 +54,33 @@ TEST(EvalOptionsTest, AllStandsForEveryNamedFormat) {
   EXPECT_FALSE(NamesAll({{"int8"}}));
 }
 
+TEST(EvalOptionsTest, PoliciesGiveCellsOfF16UnlessFormatsAreNamed) {
+  const EvalOptions options =
+      Parse({"--policies", "keydiff,snapkv:window=32,pool=3", "--ratios", ".5", "--budget-split",
+             "uniform,ada", "--out", "d", "--windows", "2", "--needles", "3", "--seed", "7"})
+          .value();
+  EXPECT_EQ(options.folder, "d");
+  EXPECT_EQ(options.windows, 2);
+  EXPECT_EQ(options.needles, 3);
+  EXPECT_EQ(options.seed, 7);
+  const std::vector<EvalCell> cells = CellsToMeasure(options).value();
+  EXPECT_EQ(cells.size(), 1U + 1 + 2 * 2);
+  for (const EvalCell& cell : cells) EXPECT_EQ(PageFormatName(cell.cell.format), "f16");
+  EXPECT_EQ(CellsToMeasure(Parse({"--policies", "none"}).value())->size(), 1U);
+  EXPECT_EQ(CellsToMeasure(Parse({"--policies", "random", "--formats", "int8"}).value())->size(),
+            2U * 4);
+}
+
+TEST(EvalOptionsTest, BadForgettingIsRefusedWithWhatIsAccepted) {
+  EXPECT_THAT(Parse({"--policies", "lru"}).status().message(), HasSubstr("keydiff"));
+  EXPECT_THAT(Parse({"--policies", "snapkv:pool=4"}).status().message(), HasSubstr("odd"));
+  EXPECT_THAT(Parse({"--policies", "all", "--ratios", "1"}).status().message(), HasSubstr("ratio"));
+  EXPECT_THAT(Parse({"--budget-split", "even"}).status().message(), HasSubstr("pyramid"));
+  EXPECT_THAT(Parse({"--policies", "all", "--kept-as", "int8=2"}).status().message(),
+              HasSubstr("int8=2"));
+  EXPECT_THAT(Parse({"--windows", "0"}).status().message(), HasSubstr("--windows"));
+}
+
 TEST(EvalOptionsTest, BadValuesAreRefusedWithWhatIsAccepted) {
   EXPECT_THAT(Parse({"--formats", "q4_0"}).status().message(), HasSubstr("k8v4"));
   EXPECT_THAT(Parse({"--formats", "auto"}).status().message(), HasSubstr("k8v4"));
