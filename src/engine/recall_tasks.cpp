@@ -16,6 +16,9 @@ namespace {
 // The copy has begun by then: what comes before is as hard for a whole cache.
 constexpr int kCopyStart = 8;
 
+// Number of the first document with facts. Any would do; docs/policies.md has figures of this one.
+constexpr std::uint64_t kFirstNeedle = 4;
+
 using Tokens = std::vector<TokenId>;
 
 Status CheckSettings(std::span<const TokenId> text, const RecallSettings& settings) {
@@ -61,8 +64,8 @@ class DocumentMaker {
       lengths = {settings_.context / 4, settings_.context / 2, settings_.context};
     for (int& length : lengths) length = std::max(length, kLeastRecallContext);
     lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
-    for (const int length : lengths) {
-      for (int i = 0; i < settings_.needle_documents; ++i) {
+    for (int i = 0; i < settings_.needle_documents; ++i) {
+      for (const int length : lengths) {
         for (const double depth : settings_.depths) {
           SKV_RETURN_IF_ERROR(AddNeedle({length, depth, false, i}));
           SKV_RETURN_IF_ERROR(AddNeedle({length, depth, true, i}));
@@ -78,7 +81,7 @@ class DocumentMaker {
     int length;
     double depth;
     bool question_inside;
-    int number;
+    int repetition;
   };
 
   Tokens WithBos() const { return settings_.bos == kNoToken ? Tokens{} : Tokens{settings_.bos}; }
@@ -96,6 +99,7 @@ class DocumentMaker {
       RecallDocument document;
       document.kind = TaskKind::kText;
       document.name = fmt::format("text/{}", window);
+      document.number = static_cast<std::uint64_t>(window);
       document.length = settings_.context;
       document.prefix = std::move(prefix);
       document.continuations.push_back({Tokens(split, split + scored), 1});
@@ -115,6 +119,7 @@ class DocumentMaker {
       RecallDocument document;
       document.kind = TaskKind::kCopy;
       document.name = fmt::format("copy/{}", window);
+      document.number = static_cast<std::uint64_t>(window);
       document.length = static_cast<int>(length);
       document.prefix = std::move(prefix);
       document.continuations.push_back({Tokens(part.begin(), part.end()), kCopyStart});
@@ -177,15 +182,19 @@ class DocumentMaker {
     return prefix;
   }
 
-  std::uint64_t NextSeed() { return settings_.seed * 1000003 + documents_.size(); }
+  std::uint64_t SeedOfFacts(std::uint64_t number) const {
+    return settings_.seed * 1000003 + number;
+  }
 
   Status AddNeedle(const Needle& needle) {
-    const std::vector<PlantedFact> facts = MakePlantedFacts(1, NextSeed());
+    const std::uint64_t number = next_needle_++;
+    const std::vector<PlantedFact> facts = MakePlantedFacts(1, SeedOfFacts(number));
     RecallDocument document;
+    document.number = number;
     document.kind = TaskKind::kNeedle;
-    document.name =
-        fmt::format("needle/{}/{}/{}/{}", needle.length, needle.depth,
-                    needle.question_inside ? "question inside" : "question after", needle.number);
+    document.name = fmt::format("needle/{}/{}/{}/{}", needle.length, needle.depth,
+                                needle.question_inside ? "question inside" : "question after",
+                                needle.repetition);
     document.length = needle.length;
     document.depth = needle.depth;
     document.question_inside = needle.question_inside;
@@ -205,11 +214,13 @@ class DocumentMaker {
     return Status::Ok();
   }
 
-  Status AddManyNeedles(int length, int number) {
-    const std::vector<PlantedFact> facts = MakePlantedFacts(settings_.keys, NextSeed());
+  Status AddManyNeedles(int length, int repetition) {
+    const std::uint64_t number = next_needle_++;
+    const std::vector<PlantedFact> facts = MakePlantedFacts(settings_.keys, SeedOfFacts(number));
     RecallDocument document;
     document.kind = TaskKind::kMultiNeedle;
-    document.name = fmt::format("multi_needle/{}/{}", length, number);
+    document.number = number;
+    document.name = fmt::format("multi_needle/{}/{}", length, repetition);
     document.length = length;
     std::vector<double> depths;
     std::size_t room = 0;
@@ -227,6 +238,7 @@ class DocumentMaker {
   const RecallSettings& settings_;
   const Tokenizer& tokenizer_;
   std::size_t filler_at_ = 0;  // in text_
+  std::uint64_t next_needle_ = kFirstNeedle;
   std::vector<RecallDocument> documents_;
 };
 

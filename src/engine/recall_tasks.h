@@ -3,7 +3,8 @@
 // what follows it and is scored. Layer: engine.
 //
 // Plain data, made from a text and a seed alone; the same text, settings and tokenizer give the
-// same documents. docs/eval.md describes them.
+// same documents, and more windows or needle documents are added to those, so that what was
+// measured on fewer stays of use. docs/eval.md describes them.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +38,7 @@ struct Continuation {
 struct RecallDocument {
   TaskKind kind = TaskKind::kText;
   std::string name;                         // unique among the documents of a task set
+  std::uint64_t number = 0;                 // among those of texts, of copies or with facts
   int length = 0;                           // tokens that were asked for, of prefix or window
   double depth = 0;                         // of the planted fact, 0 first, 1 last; needles only
   bool question_inside = false;             // the question is part of what is compressed
@@ -47,7 +49,7 @@ struct RecallDocument {
 struct RecallSettings {
   TokenId bos = kNoToken;    // first of every prefix; none where the model adds none
   int context = 2048;        // most tokens of a document
-  int scored_tokens = 512;   // of a text after its prefix, and of a copy, at most
+  int scored_tokens = 512;   // of a text after its prefix, at most half of the context
   int text_windows = 4;      // documents of kText and kCopy each, as far as the text reaches
   int needle_documents = 1;  // of each length and depth
   int keys = 5;              // facts in a document of kMultiNeedle

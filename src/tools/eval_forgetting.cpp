@@ -130,11 +130,13 @@ class ForgettingRun {
     return key;
   }
 
-  // Each document has a draw of its own, or what random drops of one would decide all.
-  std::shared_ptr<const ForgettingRule> RuleOf(const EvalCell& cell, std::size_t document) const {
+  // Each document has a draw of its own, or what random drops of one would decide all; it does not
+  // depend on how many there are, or a run with more would measure everything again.
+  std::shared_ptr<const ForgettingRule> RuleOf(const EvalCell& cell,
+                                               const RecallDocument& document) const {
     if (cell.cell.rule == nullptr) return nullptr;
     auto rule = std::make_shared<ForgettingRule>(*cell.cell.rule);
-    rule->seed = task_.documents.seed * 1000 + document;
+    rule->seed = task_.documents.seed * 1000 + document.number;
     rule->figures = figures_;
     return rule;
   }
@@ -148,7 +150,7 @@ class ForgettingRun {
     std::vector<ForgettingCell> cells;
     for (std::size_t i = 0; i < task_.cells.size(); ++i) {
       EvalCell cell = task_.cells[i];
-      cell.cell.rule = RuleOf(cell, number);
+      cell.cell.rule = RuleOf(cell, document);
       std::optional<CellScore> kept = store_.Load(KeyOf(cell, digest), scored_tokens);
       scores_[i].push_back(kept ? std::move(*kept) : CellScore{});
       if (kept) {

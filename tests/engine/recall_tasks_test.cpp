@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "engine/planted_facts.h"
@@ -134,6 +135,40 @@ TEST(RecallTasksTest, NamesAreUniqueAndASeedGivesTheSameAgain) {
     differs = differs || other[i].prefix != documents[i].prefix;
   }
   EXPECT_TRUE(differs);
+}
+
+TEST(RecallTasksTest, MoreWindowsAndNeedlesLeaveTheDocumentsOfFewerAsTheyAre) {
+  const auto few = Make(Settings(), 9000);
+  RecallSettings settings = Settings();
+  settings.text_windows = 4;
+  settings.needle_documents = 2;
+  std::map<std::string, RecallDocument> many;
+  for (const RecallDocument& document : Make(settings, 9000)) many[document.name] = document;
+  EXPECT_EQ(few.size(), 2U + 2 + 33);
+  EXPECT_EQ(many.size(), 4U + 4 + 2 * 33);
+  for (const RecallDocument& document : few) {
+    SCOPED_TRACE(document.name);
+    const auto same = many.find(document.name);
+    ASSERT_NE(same, many.end());
+    EXPECT_EQ(same->second.number, document.number);
+    EXPECT_EQ(same->second.prefix, document.prefix);
+    ASSERT_EQ(same->second.continuations.size(), document.continuations.size());
+    for (std::size_t i = 0; i < document.continuations.size(); ++i) {
+      EXPECT_EQ(same->second.continuations[i].tokens, document.continuations[i].tokens);
+    }
+  }
+}
+
+TEST(RecallTasksTest, NoTwoDocumentsOfAKindHaveOneNumber) {
+  RecallSettings settings = Settings();
+  settings.needle_documents = 2;
+  for (const TaskKind kind :
+       {TaskKind::kText, TaskKind::kCopy, TaskKind::kNeedle, TaskKind::kMultiNeedle}) {
+    const auto documents = OfKind(Make(settings), kind);
+    std::set<std::uint64_t> numbers;
+    for (const RecallDocument& document : documents) numbers.insert(document.number);
+    EXPECT_EQ(numbers.size(), documents.size()) << TaskKindName(kind);
+  }
 }
 
 TEST(RecallTasksTest, FactsDifferInNamesAndAnswers) {
