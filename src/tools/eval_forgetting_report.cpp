@@ -4,8 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "base/byte_size.h"
 #include "policy/budget_split.h"
@@ -65,27 +67,28 @@ Json NeedlesJson(const std::vector<NeedleFigures>& needles) {
   return array;
 }
 
-double Perplexity(const RecallIntervals& intervals) {
+// Nothing where there is no text.
+std::optional<double> Perplexity(const RecallIntervals& intervals) {
   const std::optional<Interval>& nll = Of(intervals, RecallMetric::kTextNll);
-  return nll ? std::exp(nll->value) : 0;
+  return nll ? std::optional(std::exp(nll->value)) : std::nullopt;
 }
 
 Json RowJson(const EvalCell& cell, const ForgettingRow& row) {
   const RecallIntervals& intervals = row.figures.intervals;
-  Json object = {
-      {"format", PageFormatName(cell.cell.format)},
-      {"policy", cell.policy},
-      {"ratio", cell.ratio},
-      {"budget_split", cell.policy == kNoPolicy ? Json() : Json(SplitName(cell.split))},
-      {"kept_as", cell.kept_as},
-      {"bytes", std::llround(row.figures.bytes)},
-      {"bits_per_value", row.figures.bits_per_value},
-      {"kept_fraction", row.figures.kept_fraction},
-      {"positions", row.figures.positions}};
+  Json object = {{"format", PageFormatName(cell.cell.format)},
+                 {"policy", cell.policy},
+                 {"ratio", cell.ratio},
+                 {"budget_split", cell.policy == kNoPolicy ? Json() : Json(SplitName(cell.split))},
+                 {"kept_as", cell.kept_as},
+                 {"bytes", std::llround(row.figures.bytes)},
+                 {"bits_per_value", row.figures.bits_per_value},
+                 {"kept_fraction", row.figures.kept_fraction},
+                 {"positions", row.figures.positions}};
   for (const RecallMetricInfo& info : AllRecallMetrics()) {
     object[info.name] = ValueJson(Of(intervals, info.metric));
   }
-  object["ppl"] = Of(intervals, RecallMetric::kTextNll) ? Json(Perplexity(intervals)) : Json();
+  const std::optional<double> perplexity = Perplexity(intervals);
+  object["ppl"] = perplexity ? Json(*perplexity) : Json();
   object["intervals"] = LimitsJson(intervals);
   object["less_random"] = DifferencesJson(row.less_random);
   object["less_sink_recent"] = DifferencesJson(row.less_sink_recent);
@@ -121,25 +124,33 @@ std::string NameOf(const EvalCell& cell) {
   return name;
 }
 
-std::string TableRow(const EvalCell& cell, const ForgettingRow& row) {
+// Columns of the longest name.
+std::size_t NameWidth(const std::vector<EvalCell>& cells) {
+  std::size_t width = std::string_view("policy").size();
+  for (const EvalCell& cell : cells) width = std::max(width, NameOf(cell).size());
+  return width;
+}
+
+std::string TableRow(const EvalCell& cell, const ForgettingRow& row, std::size_t name_width) {
   const RecallIntervals& intervals = row.figures.intervals;
   const auto marked = [&](RecallMetric metric) {
     return WithMargin(Of(intervals, metric), 3) + Mark(row, metric);
   };
+  const std::optional<double> perplexity = Perplexity(intervals);
   return fmt::format(
-      "{:<10} {:<44} {:>4} {:>10} {:>6.2f} {:>14} {:>8} {:>6} {:>8.3f} {:>14} {:>14} {:>6} {:>14} "
+      "{:<10} {:<{}} {:>4} {:>10} {:>6.2f} {:>14} {:>8} {:>6} {:>8} {:>14} {:>14} {:>6} {:>14} "
       "{:>6}\n",
-      PageFormatName(cell.cell.format), NameOf(cell),
+      PageFormatName(cell.cell.format), NameOf(cell), name_width,
       cell.ratio == 0 ? "0" : fmt::format("{:.2g}", cell.ratio),
       FormatByteSize(static_cast<std::uint64_t>(std::llround(row.figures.bytes))),
       row.figures.bits_per_value, marked(RecallMetric::kMeanKld),
       Of(intervals, RecallMetric::kP99Kld)
           ? fmt::format("{:.3f}", Of(intervals, RecallMetric::kP99Kld)->value)
           : "-",
-      Percent(Of(intervals, RecallMetric::kSameTop1)), Perplexity(intervals),
-      marked(RecallMetric::kCopyNll), marked(RecallMetric::kNeedleNll),
-      Percent(Of(intervals, RecallMetric::kNeedleHit)), marked(RecallMetric::kMultiNeedleNll),
-      Percent(Of(intervals, RecallMetric::kMultiNeedleHit)));
+      Percent(Of(intervals, RecallMetric::kSameTop1)),
+      perplexity ? fmt::format("{:.3f}", *perplexity) : "-", marked(RecallMetric::kCopyNll),
+      marked(RecallMetric::kNeedleNll), Percent(Of(intervals, RecallMetric::kNeedleHit)),
+      marked(RecallMetric::kMultiNeedleNll), Percent(Of(intervals, RecallMetric::kMultiNeedleHit)));
 }
 
 }  // namespace
@@ -174,12 +185,15 @@ std::string ForgettingTable(const ForgettingSource& source, const std::vector<Ev
       source.model, source.text, report.documents, report.context, report.kept_cells, report.cells,
       MeasuredWeightsName(report.weights),
       report.weights_reason.empty() ? "" : ": " + report.weights_reason);
+  const std::size_t name_width = NameWidth(cells);
   table += fmt::format(
-      "{:<10} {:<44} {:>4} {:>10} {:>6} {:>14} {:>8} {:>6} {:>8} {:>14} {:>14} {:>6} {:>14} "
+      "{:<10} {:<{}} {:>4} {:>10} {:>6} {:>14} {:>8} {:>6} {:>8} {:>14} {:>14} {:>6} {:>14} "
       "{:>6}\n",
-      "format", "policy", "cut", "bytes", "bits", "mean KLD", "99 %", "top-1", "ppl", "copy NLL",
-      "needle NLL", "hit", "multi NLL", "hit");
-  for (std::size_t i = 0; i < cells.size(); ++i) table += TableRow(cells[i], report.rows[i]);
+      "format", "policy", name_width, "cut", "bytes", "bits", "mean KLD", "99 %", "top-1", "ppl",
+      "copy NLL", "needle NLL", "hit", "multi NLL", "hit");
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    table += TableRow(cells[i], report.rows[i], name_width);
+  }
   return table;
 }
 

@@ -91,8 +91,8 @@ Result<std::vector<EvalCell>> CellsToMeasure(const EvalOptions& options) {
   SKV_ASSIGN_OR_RETURN(
       lists.formats,
       FormatsToMeasure(options.formats.names.empty() ? NameList{{"f16"}} : options.formats));
-  SKV_ASSIGN_OR_RETURN(
-      lists.policies, ParsePolicyList(options.policies.empty() ? kNoPolicy : options.policies));
+  SKV_ASSIGN_OR_RETURN(lists.policies,
+                       ParsePolicyList(options.policies.empty() ? kNoPolicy : options.policies));
   SKV_ASSIGN_OR_RETURN(lists.ratios, ParseRatioList(options.ratios.names));
   for (const std::string& name : options.splits.names) {
     SKV_ASSIGN_OR_RETURN(lists.splits.emplace_back(), FindBudgetSplit(name));
