@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -42,9 +44,13 @@ Status ReplaceFile(const std::string& path, const std::string& text) {
 std::optional<std::string> ReadFileUpTo(const std::string& path, std::size_t most) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return std::nullopt;
-  std::string text(most, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
+  // By parts: memory for as much as the file has, not for `most`.
+  std::string text;
+  std::array<char, 16384> part;
+  while (file && text.size() < most) {
+    file.read(part.data(), static_cast<std::streamsize>(std::min(part.size(), most - text.size())));
+    text.append(part.data(), static_cast<std::size_t>(file.gcount()));
+  }
   return text;
 }
 
