@@ -15,7 +15,6 @@ namespace {
 
 constexpr const char* kRandom = "random";
 constexpr const char* kSinkRecent = "sink_recent";
-constexpr const char* kSame = "same";
 
 std::vector<std::string> SplitAt(std::string_view text, char separator) {
   std::vector<std::string> parts;
@@ -81,7 +80,7 @@ class CellMaker {
       cells_.push_back(std::move(whole));
       if (lists_.policies.empty()) continue;
       for (const double ratio : lists_.ratios) {
-        SKV_RETURN_IF_ERROR(Add(format, ratio, random_, BudgetSplit::kUniform, kSame));
+        SKV_RETURN_IF_ERROR(Add(format, ratio, random_, BudgetSplit::kUniform, kKeptAsSame));
         for (const PolicyChoice& policy : lists_.policies) {
           SKV_RETURN_IF_ERROR(AddPolicy(format, ratio, policy));
         }
@@ -117,7 +116,7 @@ class CellMaker {
     rule->schedule.when = CompactionSchedule::When::kAfterPrompt;
     rule->kept_formats = {rule->format};
     rule->name = cell.policy;
-    if (kept_as != kSame) {
+    if (kept_as != kKeptAsSame) {
       SKV_ASSIGN_OR_RETURN(const SmallerFormat smaller, ParseKeptAs(kept_as));
       if (BitsOf(smaller.format) >= BitsOf(format)) return Status::Ok();  // nothing to win
       rule->kept_formats.push_back(NamesOf(smaller.format));
@@ -125,12 +124,7 @@ class CellMaker {
     }
     rule->prompt_recipe = cell.policy;  // of no importance: cells share nothing
     cell.cell.rule = std::move(rule);
-    const bool is_there = std::any_of(cells_.begin(), cells_.end(), [&](const EvalCell& other) {
-      return other.cell.format == cell.cell.format && other.policy == cell.policy &&
-             other.ratio == cell.ratio && other.split == cell.split &&
-             other.kept_as == cell.kept_as;
-    });
-    if (!is_there) cells_.push_back(std::move(cell));
+    if (FindCell(cells_, cell) == cells_.size()) cells_.push_back(std::move(cell));
     return Status::Ok();
   }
 
@@ -184,11 +178,20 @@ Result<std::vector<EvalCell>> ListEvalCells(const EvalCellLists& lists) {
   return CellMaker(lists).Make();
 }
 
+std::size_t FindCell(const std::vector<EvalCell>& cells, const EvalCell& like) {
+  const auto found = std::find_if(cells.begin(), cells.end(), [&like](const EvalCell& cell) {
+    return cell.cell.format == like.cell.format && cell.policy == like.policy &&
+           cell.ratio == like.ratio && cell.split == like.split && cell.kept_as == like.kept_as;
+  });
+  return static_cast<std::size_t>(found - cells.begin());
+}
+
 std::size_t FindControl(const std::vector<EvalCell>& cells, const EvalCell& of,
                         std::string_view policy) {
   const auto found = std::find_if(cells.begin(), cells.end(), [&](const EvalCell& cell) {
     return cell.cell.rule != nullptr && policy == cell.cell.rule->policy.policy->info().name &&
-           cell.kept_as == kSame && cell.cell.format == of.cell.format && cell.ratio == of.ratio;
+           cell.kept_as == kKeptAsSame && cell.cell.format == of.cell.format &&
+           cell.ratio == of.ratio;
   });
   return static_cast<std::size_t>(found - cells.begin());
 }

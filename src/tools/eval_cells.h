@@ -13,12 +13,15 @@
 
 namespace swiftkv {
 
+// How kept tokens are kept where none goes into a smaller format.
+inline constexpr const char* kKeptAsSame = "same";
+
 struct EvalCell {
   ForgettingCell cell;
   std::string policy;  // canonical text, or kNoPolicy
   double ratio = 0;
   BudgetSplit split = BudgetSplit::kUniform;
-  std::string kept_as = "same";  // "int8=0.5": a format that part of the kept tokens go into
+  std::string kept_as = kKeptAsSame;  // "int8=0.5": a format that part of the kept tokens go into
 };
 
 // What cells are made of.
@@ -41,6 +44,10 @@ Result<std::vector<double>> ParseRatioList(const std::vector<std::string>& names
 // policies, each with every split and every way to keep. Controls are split uniformly, for their
 // scores say nothing of heads. Errors: InvalidArgument for a format or share in `kept_as`.
 Result<std::vector<EvalCell>> ListEvalCells(const EvalCellLists& lists);
+
+// Returns the cell of the same format, policy, ratio, split and way to keep, by its index;
+// cells.size() where there is none.
+std::size_t FindCell(const std::vector<EvalCell>& cells, const EvalCell& like);
 
 // Returns the control of the same format and ratio, by its index; cells.size() where there is none.
 std::size_t FindControl(const std::vector<EvalCell>& cells, const EvalCell& of,

@@ -96,7 +96,7 @@ class ForgettingRun {
     SKV_ASSIGN_OR_RETURN(options_.kv_bytes,
                          ResolveKvBytes(task_.measurement.memory, model->memory()));
     const bool guided = std::any_of(task_.cells.begin(), task_.cells.end(), [](const auto& cell) {
-      return HasScales(cell.cell.format) || cell.kept_as != "same";
+      return HasScales(cell.cell.format) || cell.kept_as != kKeptAsSame;
     });
     if (guided) {
       SKV_ASSIGN_OR_RETURN(options_.key_guides, GuidesFromCalibrationText(
@@ -186,14 +186,20 @@ class ForgettingRun {
       row.figures = SummarizeCell(documents_, scores_[i], settings);
       row.needles = NeedlesOf(documents_, scores_[i]);
       if (task_.cells[i].policy == kNoPolicy) continue;
-      row.less_random = Compare(i, "random", settings);
-      row.less_sink_recent = Compare(i, "sink_recent", settings);
+      const EvalCell& cell = task_.cells[i];
+      EvalCell uniform = cell;
+      uniform.split = BudgetSplit::kUniform;
+      EvalCell same = cell;
+      same.kept_as = kKeptAsSame;
+      row.less_random = Compare(i, FindControl(task_.cells, cell, "random"), settings);
+      row.less_sink_recent = Compare(i, FindControl(task_.cells, cell, "sink_recent"), settings);
+      row.less_uniform = Compare(i, FindCell(task_.cells, uniform), settings);
+      row.less_same = Compare(i, FindCell(task_.cells, same), settings);
     }
   }
 
-  std::optional<RecallIntervals> Compare(std::size_t index, const char* control,
+  std::optional<RecallIntervals> Compare(std::size_t index, std::size_t other,
                                          const BootstrapSettings& settings) const {
-    const std::size_t other = FindControl(task_.cells, task_.cells[index], control);
     if (other == task_.cells.size() || other == index) return std::nullopt;
     return CompareCells(documents_, scores_[index], scores_[other], settings);
   }

@@ -25,11 +25,14 @@ struct ForgettingTask {
   bool use_query_figures = false;  // those measured of the model, instead of each prefix's own
 };
 
-// Figures of a cell, and its differences from the controls of the same format and ratio.
+// Figures of a cell, and its differences from others of the same format and ratio; nothing where
+// the other is this cell or was not measured.
 struct ForgettingRow {
   CellFigures figures;
   std::optional<RecallIntervals> less_random;
   std::optional<RecallIntervals> less_sink_recent;
+  std::optional<RecallIntervals> less_uniform;  // the same policy and way to keep, split uniformly
+  std::optional<RecallIntervals> less_same;     // the same policy and split, kept as same
   std::vector<NeedleFigures> needles;
 };
 

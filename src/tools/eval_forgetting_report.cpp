@@ -92,6 +92,8 @@ Json RowJson(const EvalCell& cell, const ForgettingRow& row) {
   object["intervals"] = LimitsJson(intervals);
   object["less_random"] = DifferencesJson(row.less_random);
   object["less_sink_recent"] = DifferencesJson(row.less_sink_recent);
+  object["less_uniform"] = DifferencesJson(row.less_uniform);
+  object["less_same"] = DifferencesJson(row.less_same);
   object["needles"] = NeedlesJson(row.needles);
   return object;
 }
@@ -120,7 +122,7 @@ std::string NameOf(const EvalCell& cell) {
   std::string name = cell.policy;
   if (cell.policy == kNoPolicy) return name;
   if (cell.split != BudgetSplit::kUniform) name += fmt::format(" {}", SplitName(cell.split));
-  if (cell.kept_as != "same") name += fmt::format(" {}", cell.kept_as);
+  if (cell.kept_as != kKeptAsSame) name += fmt::format(" {}", cell.kept_as);
   return name;
 }
 
