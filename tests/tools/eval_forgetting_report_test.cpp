@@ -104,6 +104,7 @@ TEST_F(EvalForgettingReportTest, JsonHasEveryRowWithItsLimitsAndDifferences) {
   Compare(RecallMetric::kCopyNll, {0.75, 0.5, 1}, {-0.25, -0.5, -0.125});
   report_.rows.back().needles = {{TaskKind::kNeedle, 512, 0.1, true, 3, 1.5, 0.5},
                                  {TaskKind::kMultiNeedle, 512, 0, false, 5, 2.5, 0.25}};
+  report_.rows.back().less_same = report_.rows.back().less_random;
   const json object = Json();
   EXPECT_EQ(object["query_statistics"], "own");
   ASSERT_EQ(object["rows"].size(), cells_.size());
@@ -119,7 +120,9 @@ TEST_F(EvalForgettingReportTest, JsonHasEveryRowWithItsLimitsAndDifferences) {
   EXPECT_EQ(row["copy_nll"], 0.75);
   EXPECT_EQ(row["intervals"]["copy_nll"], json({0.5, 1}));
   EXPECT_EQ(row["less_random"]["copy_nll"], json({-0.25, -0.5, -0.125}));
+  EXPECT_EQ(row["less_same"], row["less_random"]);
   EXPECT_TRUE(row["less_sink_recent"].is_null());
+  EXPECT_TRUE(row["less_uniform"].is_null());
   EXPECT_EQ(row["needles"][0]["depth"], 0.1);
   EXPECT_TRUE(row["needles"][1]["depth"].is_null());  // at all depths
   EXPECT_EQ(row["needles"][1]["nll"], 2.5);

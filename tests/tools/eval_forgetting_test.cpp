@@ -35,7 +35,7 @@ class EvalForgettingTest : public testing::Test {
     lists.policies = ParsePolicyList("keydiff").value();
     lists.ratios = {0.5};
     lists.splits = {BudgetSplit::kAda};
-    lists.kept_as = {"same"};
+    lists.kept_as = {kKeptAsSame};
     task_.cells = ListEvalCells(lists).value();
   }
 
@@ -82,6 +82,33 @@ TEST_F(EvalForgettingTest, ControlsAreComparedWithAndTheWholeCacheLosesNothing) 
               keydiff.figures.intervals[kld]->value - random.figures.intervals[kld]->value, 1e-12);
   EXPECT_GT(random.figures.intervals[kld]->value, 0);
   EXPECT_NEAR(keydiff.figures.bytes, random.figures.bytes, 0.02 * whole.figures.bytes);
+}
+
+TEST_F(EvalForgettingTest, SplitsAndMixedFormatsAreComparedWithTheirPlainForm) {
+  EvalCellLists lists;
+  lists.formats = {ParsePageFormat("f16").value()};
+  lists.policies = ParsePolicyList("keydiff").value();
+  lists.ratios = {0.5};
+  lists.splits = {BudgetSplit::kUniform, BudgetSplit::kAda};
+  lists.kept_as = {kKeptAsSame, "int8=0.75"};
+  task_.cells = ListEvalCells(lists).value();
+  const ForgettingReport report = Measure();
+  const auto nll = static_cast<std::size_t>(RecallMetric::kCopyNll);
+  const auto value = [&](std::size_t row) {
+    return report.rows[row].figures.intervals[nll]->value;
+  };
+  ASSERT_EQ(report.rows.size(), 6U);  // none, random; uniform and ada, each same and mixed
+  const auto expect = [&](const std::optional<RecallIntervals>& less, std::size_t a,
+                          std::size_t b) {
+    ASSERT_TRUE(less.has_value());
+    EXPECT_NEAR((*less)[nll]->value, value(a) - value(b), 1e-12);
+  };
+  EXPECT_FALSE(report.rows[2].less_uniform.has_value());
+  EXPECT_FALSE(report.rows[2].less_same.has_value());
+  expect(report.rows[3].less_same, 3, 2);
+  expect(report.rows[4].less_uniform, 4, 2);
+  expect(report.rows[5].less_uniform, 5, 3);
+  expect(report.rows[5].less_same, 5, 4);
 }
 
 TEST_F(EvalForgettingTest, ARunThatWasStoppedGoesOnAndFindsTheSame) {
