@@ -40,8 +40,9 @@ peers:  ## Build llama.cpp's own programs (llama-bench ...), same compiler and f
 	@scripts/install_packages.sh
 	@prefix=$$(scripts/build_llama.py --peers) && ls "$$prefix"/bin/*
 
-soak: build  ## Hold the server under mixed traffic for SOAK_SECONDS (default 600)
-	@scripts/soak_server.py --seconds $${SOAK_SECONDS:-600} --clients $${SOAK_CLIENTS:-16}
+soak: build  ## Hold the server under traffic (SOAK_PHASE) for SOAK_SECONDS (default 600)
+	@scripts/soak_server.py --seconds $${SOAK_SECONDS:-600} --clients $${SOAK_CLIENTS:-16} \
+	  --phase $${SOAK_PHASE:-mixed}
 
 check:  ## Run all checks of the source: layers, sizes, format, documents, clang-tidy
 	@scripts/check.sh

@@ -38,10 +38,13 @@ class Errand:
 
 
 class Errands:
-    """Draws errands of one client."""
+    """Draws errands of one client: of all kinds, or of one of PHASES alone."""
 
-    def __init__(self, seed, client):
+    PHASES = ("mixed", "unique", "repeated", "left", "refused")
+
+    def __init__(self, seed, client, phase="mixed"):
         self.chance = random.Random(f"{seed} {client}")
+        self.draw = self.mixed if phase == "mixed" else getattr(self, phase)
         self.shared = [self.words(random.Random(f"{seed} {n}"), 150) for n in range(3)]
 
     @staticmethod
@@ -49,8 +52,34 @@ class Errands:
         """Returns some words."""
         return " ".join(chance.choice(WORDS) for _ in range(count))
 
-    def draw(self):
-        """Returns the next errand."""
+    def unique(self):
+        """One token behind a prompt that nobody sent before."""
+        own = self.words(self.chance, self.chance.randint(5, 80))
+        fields = {"prompt": f"{self.chance.getrandbits(64)} {own}", "max_tokens": 1}
+        return self.post("unique", "/v1/completions", fields)
+
+    def repeated(self):
+        """One token behind one of three prompts."""
+        fields = {"prompt": self.chance.choice(self.shared), "max_tokens": 1}
+        return self.post("repeated", "/v1/completions", fields)
+
+    def left(self):
+        """A stream whose client leaves early, at times while the prompt is still sent."""
+        fields = {"messages": self.messages(), "max_tokens": 48, "stream": True}
+        errand = self.post("left", "/v1/chat/completions", fields)
+        if self.chance.random() < 0.2:
+            errand.leaves_after_sending = self.chance.randrange(len(errand.data))
+        else:
+            errand.leaves_after_reading = int(self.chance.expovariate(1 / 1000))
+        errand.resets = self.chance.random() < 0.5
+        return errand
+
+    def refused(self):
+        """A request that must be refused."""
+        return self.wrong()
+
+    def mixed(self):
+        """Any errand, and now and then a client that leaves or reads slowly."""
         kind = self.chance.choices(
             (self.completion, self.chat, self.constrained, self.tools, self.wrong, self.small),
             (6, 6, 2, 2, 2, 3),
@@ -84,6 +113,9 @@ class Errands:
             fields["cache_prompt"] = False
         if self.chance.random() < 0.1:
             fields["cache_salt"] = self.chance.choice("ab")
+        if self.chance.random() < 0.2:
+            fields["kv_policy"] = self.chance.choice(("keydiff", "snapkv", "sink_recent"))
+            fields["kv_ratio"] = self.chance.choice((0.25, 0.5))
         return fields
 
     def text(self):

@@ -3,14 +3,16 @@
 """Holds `swiftkv serve` under mixed traffic of many clients, some of which leave at random points, and
 checks afterwards that nothing is left behind.
 
-Usage: soak_server.py [--seconds N] [--clients N] [--seed N] [--model GGUF | --tiny] [--program FILE]
+Usage: soak_server.py [--seconds N] [--clients N] [--seed N] [--phase NAME] [--model GGUF | --tiny]
+                      [--program FILE]
 
 A program built with sanitizers computes so slowly that clients of a real model would see no more than
 a reply or two: --tiny serves a model of two small layers, which tests/write_tiny_model beside the
 program writes. What goes on is told on standard error every few seconds.
 
 Each client draws its requests and its faults from the seed and its own number: the same seed, the
-same requests. What must hold at the end:
+same requests. A phase other than mixed sends one kind alone, so that what grows has a name: one token
+behind prompts that are unique, or repeated; streams whose client has left; what must be refused. What must hold at the end:
   ALIVE    the same process, with the same answer to the same question as before
   DRAINED  no request runs or waits, no byte of the cache is in use, no descriptor is open, no
            processor is busy
@@ -63,7 +65,7 @@ class Traffic:
 
     def run_client(self, number):
         """Runs errands until the time is over."""
-        errands = Errands(self.arguments.seed, number)
+        errands = Errands(self.arguments.seed, number, self.arguments.phase)
         while time.monotonic() < self.end:
             errand = errands.draw()
             try:
@@ -231,6 +233,7 @@ def read_arguments():
     add("--seconds", type=float, default=600)
     add("--clients", type=int, default=16)
     add("--seed", type=int, default=1)
+    add("--phase", choices=Errands.PHASES, default="mixed")
     add("--model", help="GGUF to serve (default: the one that scripts/fetch_models.py fetches)")
     add("--tiny", action="store_true", help="serve a tiny model with random weights instead")
     add("--program", default=str(SCRIPTS.parent / "build" / "swiftkv"))

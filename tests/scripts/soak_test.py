@@ -17,9 +17,9 @@ HEAD = b"HTTP/1.1 %d x\r\nServer: x\r\n%s\r\n"
 STREAM = HEAD % (200, b"Transfer-Encoding: chunked\r\n")
 
 
-def errands(seed, client, count=200):
+def errands(seed, client, count=200, phase="mixed"):
     """Returns the first errands of a client."""
-    drawn = soak_errands.Errands(seed, client)
+    drawn = soak_errands.Errands(seed, client, phase)
     return [dataclasses.astuple(drawn.draw()) for _ in range(count)]
 
 
@@ -44,6 +44,18 @@ class ErrandsTest(unittest.TestCase):
         reading = [row for row in drawn if row[5] >= 0]
         self.assertTrue(0 < len(sending) < len(reading) < len(drawn) / 2)
         self.assertTrue(all(row[4] < len(row[1]) for row in sending))
+
+
+    def test_a_phase_sends_one_kind(self):
+        kinds = {"unique": {"unique"}, "repeated": {"repeated"}, "left": {"left"}}
+        for phase, names in {**kinds, "refused": {"wrong"}}.items():
+            self.assertEqual({row[0] for row in errands(1, 1, phase=phase)}, names)
+        bodies = [row[1] for client in (1, 2) for row in errands(1, client, phase="unique")]
+        self.assertEqual(len(set(bodies)), len(bodies))
+        self.assertEqual(len({row[1] for row in errands(1, 1, phase="repeated")}), 3)
+        left = errands(1, 1, phase="left")
+        self.assertTrue(all(row[4] >= 0 or row[5] >= 0 for row in left))
+        self.assertTrue(all(row[2][0] >= 400 for row in errands(1, 1, phase="refused")))
 
 
 class FaultTest(unittest.TestCase):
