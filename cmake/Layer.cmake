@@ -2,14 +2,13 @@
 # Declares a layer: a folder of src that becomes one library and sees only the layers that it names.
 #
 #   swiftkv_add_layer(<name> [LAYERS <lower>...] [DEPENDS <target>...] [PRIVATE_DEPENDS <target>...]
-#                     [PRECOMPILE <header>...] [MAIN <executable>])
+#                     [MAIN <executable>])
 #
 # Includes are written from src ("cache/page_table.h"). To make an upward include fail in the
 # compiler and not only in review, each layer exports a directory that holds nothing but a link to
 # its own folder. A folder without sources (headers only, or not begun) becomes an INTERFACE library
 # of the same name. With MAIN, src/<name>/main.cpp becomes that executable and everything else the
-# library. PRECOMPILE names headers of others that take long to compile and that many files include;
-# each file still includes what it uses, which clang-tidy, without such headers, holds it to.
+# library.
 
 # Instruction sets by file suffix. A file gets the flags of the longest suffix that matches its
 # name.
@@ -22,9 +21,6 @@ set(SWIFTKV_ISA_FLAGS_avx512bf16 ${SWIFTKV_ISA_FLAGS_avx512vnni} -mavx512bf16)
 set(SWIFTKV_ISA_FLAGS_avx512fp16 ${SWIFTKV_ISA_FLAGS_avx512bf16} -mavx512vbmi -mavx512fp16)
 set(SWIFTKV_ISA_FLAGS_amx ${SWIFTKV_ISA_FLAGS_avx512bf16} -mamx-tile -mamx-int8 -mamx-bf16)
 
-# Sanitized builds spend most of their time in kernels: these are optimised there too.
-set(SWIFTKV_KERNEL_FLAGS $<$<CONFIG:Debug>:-O2>)
-
 # GCC 12 warns of its own AVX-512 intrinsics, which leave the unused part of a register undefined on
 # purpose.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
@@ -33,8 +29,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   endforeach()
 endif()
 
-# Gives each file named after an instruction set its flags, which headers compiled for others do not
-# suit; on other processors such files are left out.
+# Gives each file named after an instruction set its flags; on other processors such files are left
+# out.
 function(swiftkv_set_isa_flags sources_variable)
   set(sources ${${sources_variable}})
   if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
@@ -46,15 +42,14 @@ function(swiftkv_set_isa_flags sources_variable)
     foreach(isa IN LISTS SWIFTKV_ISA_SUFFIXES)
       if(source MATCHES "_${isa}\\.cpp$")
         set_source_files_properties("${source}" PROPERTIES COMPILE_OPTIONS
-                                    "${SWIFTKV_ISA_FLAGS_${isa}};${SWIFTKV_KERNEL_FLAGS}"
-                                    SKIP_PRECOMPILE_HEADERS ON)
+                                    "${SWIFTKV_ISA_FLAGS_${isa}}")
       endif()
     endforeach()
   endforeach()
 endfunction()
 
 function(swiftkv_add_layer name)
-  cmake_parse_arguments(LAYER "" "MAIN" "LAYERS;DEPENDS;PRIVATE_DEPENDS;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(LAYER "" "MAIN" "LAYERS;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
   set(folder "${PROJECT_SOURCE_DIR}/src/${name}")
   set(target swiftkv_${name})
 
@@ -72,7 +67,6 @@ function(swiftkv_add_layer name)
     target_link_libraries(${target} PRIVATE ${LAYER_PRIVATE_DEPENDS})
     # Not for tests: GoogleTest gives its generated functions parameters with everyday names.
     target_compile_options(${target} PRIVATE -Wshadow)
-    target_precompile_headers(${target} PRIVATE ${LAYER_PRECOMPILE})
   else()
     add_library(${target} INTERFACE)
     set(scope INTERFACE)

@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
@@ -42,27 +41,15 @@ def shared_digest(tidy):
     return digest
 
 
-PRECOMPILED = re.compile(r"(-Winvalid-pch )?-include \S*/cmake_pch\.hxx ")
-
-
-def without_precompiled(entries):
-    """Returns compile commands that include only what a file itself includes."""
-    return [
-        {**entry, "command": PRECOMPILED.sub("", entry["command"])}
-        for entry in entries
-        if not entry["file"].endswith("/cmake_pch.hxx.cxx")
-    ]
-
-
-def check(tidy, commands, path, verdict):
-    """Checks one file, compiled as the folder `commands` says, and returns the findings or ""."""
+def check(tidy, build, path, verdict):
+    """Checks one file and returns what clang-tidy found, or an empty text."""
     if verdict.exists():
         return ""
     command = [
         tidy,
         "--quiet",
         "-p",
-        str(commands),
+        str(build),
         "--extra-arg=-Wno-unknown-warning-option",
         str(ROOT / path),
     ]
@@ -79,17 +66,16 @@ def main():
         print(__doc__, file=sys.stderr)
         return 2
     build = pathlib.Path(sys.argv[1])
-    entries = without_precompiled(
-        json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
-    )
-    compiled = {pathlib.Path(entry["file"]).resolve() for entry in entries}
+    compiled = {
+        pathlib.Path(entry["file"]).resolve()
+        for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
+    }
     paths = [pathlib.Path(name).resolve().relative_to(ROOT) for name in sys.argv[2:]] or [
         path for path in cpp_files("src") if path.suffix == ".cpp"
     ]
     paths = [path for path in paths if (ROOT / path).resolve() in compiled]
     tidy, verdicts = find_tidy(), build / "tidy"
     verdicts.mkdir(exist_ok=True)
-    (verdicts / "compile_commands.json").write_text(json.dumps(entries), encoding="utf-8")
     shared = shared_digest(tidy)
 
     def verdict_of(path):
@@ -98,7 +84,7 @@ def main():
         return verdicts / digest.hexdigest()
 
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        findings = list(pool.map(lambda path: check(tidy, verdicts, path, verdict_of(path)), paths))
+        findings = list(pool.map(lambda path: check(tidy, build, path, verdict_of(path)), paths))
     for finding in filter(None, findings):
         print(finding)
     print(f"clang-tidy: {len(paths)} files, {sum(map(bool, findings))} with findings")
