@@ -29,6 +29,8 @@ inline std::vector<LayerShape> Interleave(int count, int period, LayerShape loca
 inline TestGeometry OneSmallHead() { return {"one_small_head", Repeat(1, {1, 32, 0})}; }
 // Frames of 18 KiB.
 inline TestGeometry ThreeHeads() { return {"three_heads", Repeat(3, {3, 32, 0})}; }
+// Pages of 4 KiB, frames of 16.
+inline TestGeometry TwoByTwo() { return {"two_by_two", Repeat(2, {2, 64, 0})}; }
 // Two groups with frames of 6 and 3 KiB, windows of less than two blocks.
 inline TestGeometry ShortWindow() { return {"short_window", Interleave(3, 3, {1, 48, 21})}; }
 // Every layer slides, by an exact number of blocks.

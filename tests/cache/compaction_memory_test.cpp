@@ -10,9 +10,6 @@
 namespace swiftkv {
 namespace {
 
-// Pages of 4 KiB, frames of 16.
-TestGeometry TwoByTwo() { return {"two_by_two", Repeat(2, {2, 64, 0})}; }
-
 constexpr std::uint64_t kFrameBytes = 16384;
 
 std::unique_ptr<KvCache> NewBounded(std::uint64_t memory_bytes, bool keeps_headroom) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forks, appends to, compacts, cuts and ends sequences beside a model of what every head holds.
+// Forks, appends to, compacts, cuts and ends sequences beside a model of what every head holds: as
+// told, or at random.
 //
 // A token's rows follow from a stamp, which follows from all that attention has read before it: the
 // tokens, and for those on top of a segment the recipe that it was made by. Rows that were computed
@@ -9,13 +10,15 @@
 #include <gtest/gtest.h>
 
 #include <iterator>
+#include <optional>
 
 #include "cache/segment_trial.h"
 
 namespace swiftkv {
 
-// How recipes choose.
-inline constexpr Keeps kRecipes[] = {KeepsHalf, KeepsRagged, KeepsNone};
+// How recipes choose; random operations draw from the first three.
+inline constexpr Keeps kRecipes[] = {KeepsHalf, KeepsRagged, KeepsNone, KeepsQuarter,
+                                     KeepsAll,  KeepsHalf,   KeepsAll};
 inline constexpr int kNumRecipes = 3;
 
 // Where a test's operations and its model live.
@@ -33,9 +36,10 @@ class ModelledSegments : public testing::Test {
   };
   struct Model {
     std::size_t format = 0;
-    bool is_exact = false;              // reads nothing that is not
+    PrefixScope scope;
     Tokens tokens;                      // committed
     std::vector<std::uint32_t> stamps;  // of their rows
+    std::uint32_t origin = kOrigin;     // stands for the tenant
     std::uint32_t past = kOrigin;       // stands for all that the next token reads
     Kept kept;
     int recipe = 0;  // of the segment
@@ -68,13 +72,6 @@ class ModelledSegments : public testing::Test {
     return prompt;
   }
 
-  PrefixScope ScopeOf(const Model& model) const {
-    PrefixScope scope;
-    scope.tenant_salt = "tenant";
-    scope.allowed = model.is_exact ? Quality::kExact : Quality::kAny;
-    return scope;
-  }
-
   std::string RecipeName(int recipe, std::size_t format) const {
     return "recipe " + std::to_string(recipe) + " in " + std::to_string(format);
   }
@@ -91,26 +88,33 @@ class ModelledSegments : public testing::Test {
   void Create() {
     Model model;
     model.format = static_cast<std::size_t>(Below(static_cast<int>(settings_.formats.size())));
-    model.is_exact = Below(4) == 0;
+    model.scope.tenant_salt = "tenant";
+    model.scope.allowed = Below(4) == 0 ? Quality::kExact : Quality::kAny;
     model.prompt = RandomPrompt();
-    const auto id = cache_->CreateSequence(settings_.formats[model.format], ScopeOf(model));
-    if (!id.ok()) return;
-    model_[*id] = model;
+    const auto id = Open(model);
+    if (!id) return;
     AdoptSegment(*id, Below(kNumRecipes));
     AdoptPrefix(*id);
+  }
+
+  std::optional<SequenceId> Open(const Model& model) {
+    const auto id = cache_->CreateSequence(settings_.formats[model.format], model.scope);
+    if (!id.ok()) return std::nullopt;
+    model_[*id] = model;
+    return *id;
   }
 
   void AdoptSegment(SequenceId id, int recipe) {
     Model& model = model_.at(id);
     const KvFormat& format = settings_.formats[model.format];
     const std::string name = RecipeName(recipe, model.format);
-    const std::int64_t found = cache_->FindSegment(format, ScopeOf(model), model.prompt, name);
+    const std::int64_t found = cache_->FindSegment(format, model.scope, model.prompt, name);
     const auto adopted = cache_->AdoptSegment(id, model.prompt, name);
     if (!adopted.ok()) return;
     ASSERT_EQ(*adopted, found);
     ASSERT_EQ(*adopted, cache_->Length(id));
     if (*adopted == 0) return;
-    ASSERT_FALSE(model.is_exact) << "an exact reader got a segment";
+    ASSERT_EQ(model.scope.allowed, Quality::kAny) << "a reader who does not allow it got a segment";
     ++adoptions_;
     Extend(&model, std::span(model.prompt).first(static_cast<std::size_t>(*adopted)));
     KeepBy(&model, recipe, *adopted);
@@ -147,6 +151,7 @@ class ModelledSegments : public testing::Test {
     if (!agrees || model.prompt.size() <= model.tokens.size()) return;
     const auto hit = cache_->AdoptPrefix(id, model.prompt);
     if (!hit.ok()) return;
+    hit_ = *hit;
     const auto before = static_cast<std::int64_t>(model.tokens.size());
     ASSERT_GE(hit->tokens, before);
     if (hit->tokens > before && model.kept.end > 0) ++on_top_;
@@ -165,12 +170,18 @@ class ModelledSegments : public testing::Test {
       ++refusals_;
       return;
     }
-    Model next = model;
     Tokens tokens;
     for (int i = 0; i < count; ++i) {
       const std::size_t at = model.tokens.size() + static_cast<std::size_t>(i);
       tokens.push_back(at < model.prompt.size() ? model.prompt[at] : Below(2));
     }
+    Append(id, tokens);
+  }
+
+  // Stores and commits tokens that there is room for.
+  void Append(SequenceId id, const Tokens& tokens) {
+    Model& model = model_.at(id);
+    Model next = model;
     Extend(&next, tokens);
     StoreStamped(id, next, model.tokens.size());
     cache_->Commit(id, tokens);
@@ -207,7 +218,7 @@ class ModelledSegments : public testing::Test {
   void Compact(SequenceId id) {
     Model& model = model_.at(id);
     const auto blocks = static_cast<int>(model.tokens.size() / kPageTokens);
-    if (blocks == 0 || model.is_exact) return;
+    if (blocks == 0 || model.scope.allowed == Quality::kExact) return;
     const int recipe = Below(kNumRecipes);
     const std::int64_t end = std::int64_t{Below(2) == 0 ? blocks : 1 + Below(blocks)} * kPageTokens;
     if (end < model.kept.end) return;
@@ -221,21 +232,27 @@ class ModelledSegments : public testing::Test {
     CompactionOrder order = OrderOf(*cache_, id, end, formats, kRecipes[recipe]);
     order.recipe = RecipeName(recipe, model.format);
     order.shareable = shareable;
+    CompactAs(id, order, recipe);
+    ASSERT_TRUE(compaction_.ok() || compaction_.status().code() == StatusCode::kResourceExhausted);
+  }
+
+  // By an order that follows from a recipe where others may find what it makes.
+  void CompactAs(SequenceId id, const CompactionOrder& order, int recipe) {
+    Model& model = model_.at(id);
     const KvBalance before = cache_->Balance();
-    const auto result = cache_->Compact(id, order);
-    if (!result.ok()) {
-      ASSERT_EQ(result.status().code(), StatusCode::kResourceExhausted);
+    compaction_ = cache_->Compact(id, order);
+    if (!compaction_.ok()) {
       ASSERT_EQ(cache_->Balance().live_tokens, before.live_tokens);
       ++refused_compactions_;
       return;
     }
     ++compactions_;
-    if (result->was_there) ++found_there_;
-    if (result->findable && end == cache_->Length(id)) {
-      KeepBy(&model, recipe, end);
+    if (compaction_->was_there) ++found_there_;
+    if (compaction_->findable && order.end == cache_->Length(id)) {
+      KeepBy(&model, recipe, order.end);
       return;
     }
-    model.kept.end = end;
+    model.kept.end = order.end;
     for (const KeptHead& head : order.heads) {
       model.kept.positions[{head.layer, head.head}] = {head.positions[0].begin(),
                                                        head.positions[0].end()};
@@ -247,6 +264,14 @@ class ModelledSegments : public testing::Test {
     Model& model = model_.at(id);
     const auto length = static_cast<int>(model.tokens.size());
     const int cut = Below(4) == 0 ? 0 : Below(length + 1);
+    Cut(id, cut);
+    if (model_.count(id) == 0 || cache_->Length(id) != cut) return;
+    model.prompt = Join(model.tokens, RandomPrompt());
+  }
+
+  void Cut(SequenceId id, int cut) {
+    Model& model = model_.at(id);
+    const auto length = static_cast<int>(model.tokens.size());
     const Status status = cache_->Truncate(id, cut);
     if (!status.ok()) {
       ASSERT_EQ(status.code(), StatusCode::kUnsupported);
@@ -257,7 +282,7 @@ class ModelledSegments : public testing::Test {
     model.stamps.resize(static_cast<std::size_t>(cut));
     if (cut == 0) {
       model.kept = {};
-      model.past = kOrigin;
+      model.past = model.origin;
     } else if (cut < length) {
       if (model.kept.end == 0) {
         model.past = model.stamps.back();
@@ -265,10 +290,8 @@ class ModelledSegments : public testing::Test {
         model.past = model.stamps.back();
       } else {
         Release(id);  // the past of a segment's end is known to KeepBy alone
-        return;
       }
     }
-    model.prompt = Join(model.tokens, RandomPrompt());
   }
 
   void Release(SequenceId id) {
@@ -276,11 +299,12 @@ class ModelledSegments : public testing::Test {
     model_.erase(id);
   }
 
-  void Fork(SequenceId id) {
+  std::optional<SequenceId> Fork(SequenceId id) {
     const auto child = cache_->Fork(id);
-    if (!child.ok()) return;
+    if (!child.ok()) return std::nullopt;
     const Model copy = model_.at(id);
     model_[*child] = copy;
+    return *child;
   }
 
   void PinOrDrop(SequenceId id) {
@@ -290,14 +314,14 @@ class ModelledSegments : public testing::Test {
     if (model.kept.end > 0) {
       const auto tokens = std::span(model.tokens).first(static_cast<std::size_t>(model.kept.end));
       if (cache_
-              ->PinSegment(settings_.formats[model.format], ScopeOf(model), tokens,
+              ->PinSegment(settings_.formats[model.format], model.scope, tokens,
                            RecipeName(model.recipe, model.format), now_ + 200)
               .ok()) {
         ++pins_;
       }
     }
     if (Below(20) != 0) return;
-    Below(2) == 0 ? cache_->DropPrefixes() : cache_->DropPrefixes(ScopeOf(model));
+    Below(2) == 0 ? cache_->DropPrefixes() : cache_->DropPrefixes(model.scope);
     ASSERT_EQ(cache_->segment_totals().findable, 0U);
   }
 
@@ -348,6 +372,8 @@ class ModelledSegments : public testing::Test {
   std::mt19937 random_{11};
   std::unique_ptr<KvCache> cache_;
   std::map<SequenceId, Model> model_;
+  PrefixHit hit_;                                             // of the last look-up
+  Result<CompactionResult> compaction_ = CompactionResult{};  // the last one
   std::int64_t now_ = 0;
   std::uint32_t unique_ = 1000000;
   int adoptions_ = 0;

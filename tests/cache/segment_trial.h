@@ -32,6 +32,7 @@ inline int KeepsMixed(int layer, int head, std::int64_t position) {
   return mix % 4 == 0 ? 0 : mix % 4 == 1 ? 1 : -1;
 }
 inline int KeepsHalf(int, int, std::int64_t position) { return position % 2 == 0 ? 0 : -1; }
+inline int KeepsQuarter(int, int, std::int64_t position) { return position % 4 == 0 ? 0 : -1; }
 // One head of one layer keeps nothing at all.
 inline int KeepsNone(int layer, int head, std::int64_t position) {
   return layer == 0 && head == 0 ? -1 : KeepsHalf(layer, head, position);
@@ -63,6 +64,15 @@ inline CompactionOrder OrderOf(const KvCache& cache, SequenceId id, std::int64_t
     }
   }
   return order;
+}
+
+// Takes the oldest from what heads keep in the first format, down to `count` each.
+inline void KeepNewest(std::size_t count, CompactionOrder* order) {
+  for (KeptHead& head : order->heads) {
+    std::vector<std::int32_t>& kept = head.positions[0];
+    const std::size_t dropped = kept.size() - std::min(kept.size(), count);
+    kept.erase(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(dropped));
+  }
 }
 
 // Stores and commits tokens whose rows tell token, layer and head.
