@@ -59,7 +59,7 @@ class DocumentVisitor {
       if (!flags.empty()) flags += ", ";
       flags += fmt::format("`{}`", name);
     }
-    if (*field.placeholder != '\0') flags += fmt::format(" {}", field.placeholder);
+    if (*field.placeholder != '\0') flags += fmt::format(" {}", Escaped(field.placeholder));
     const bool is_switch = *field.placeholder == '\0';
     const std::string shown = is_switch ? "" : FormatFlagValue(value);
     text_ += fmt::format("| {} | {} | `{}` | {} |\n", flags,
@@ -75,6 +75,15 @@ class DocumentVisitor {
       "Made from the options themselves by tests/tools/option_document_test.cpp; do not edit.\n"
       "With `--verbose` a subcommand logs all of its own at start, under their keys.\n";
 };
+
+// The columns of a line of a table.
+int ColumnsOf(const std::string& line) {
+  int bars = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '|' && (i == 0 || line[i - 1] != '\\')) ++bars;
+  }
+  return bars - 1;
+}
 
 TEST(OptionDocumentTest, ListsEveryOptionAsTheProgramHasIt) {
   DocumentVisitor visitor;
@@ -94,6 +103,29 @@ TEST(OptionDocumentTest, ListsEveryOptionAsTheProgramHasIt) {
   std::stringstream document;
   document << file.rdbuf();
   EXPECT_EQ(document.str(), visitor.text()) << "SWIFTKV_UPDATE_DOCS=1 writes it anew";
+  for (std::string line; std::getline(document, line);) {
+    if (line.empty() || line[0] != '|') continue;
+    EXPECT_EQ(ColumnsOf(line), 4) << line;
+  }
+}
+
+struct BarredOptions {
+  std::string either = "a|b";
+};
+
+template <typename Visitor>
+void VisitOptions(Visitor& visit, BarredOptions& options) {
+  visit(OptionField{"--either", "either", "A|B", "One | the other"}, options.either);
+}
+
+TEST(OptionDocumentTest, BarsInNamesOfValuesDefaultsAndMeaningsEndNoColumn) {
+  DocumentVisitor visitor;
+  visitor.Command<BarredOptions>("try");
+  std::istringstream document(visitor.text());
+  std::string line;
+  while (line.find("--either") == std::string::npos) ASSERT_TRUE(std::getline(document, line));
+  EXPECT_EQ(ColumnsOf(line), 4) << line;
+  EXPECT_EQ(line.substr(0, 19), "| `--either` A\\|B |");
 }
 
 }  // namespace
