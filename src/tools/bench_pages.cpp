@@ -161,34 +161,22 @@ void BenchPages::BuildRuns(const BenchArena& arena) {
   }
 }
 
-// Tails lie in frames of all heads of a page, segments in frames of one page behind them.
+// Tails lie in frames as dense pages do, segments behind them.
 void BenchPages::BuildSegmentRuns(const BenchArena& arena) {
   const SegmentPages segment = SegmentPagesOf(spec_);
   const int heads = spec_.shape.num_kv_heads;
-  const int sequences = work_.calls * spec_.batch;
-  const auto tails = static_cast<std::uint32_t>(sequences * segment.tail_pages);
-  std::vector<std::uint32_t> tail_frames(tails);
-  std::iota(tail_frames.begin(), tail_frames.end(), 0U);
-  std::vector<std::uint32_t> frames(work_.frames - std::uint64_t{tails} * heads);
-  std::iota(frames.begin(), frames.end(), tails * static_cast<std::uint32_t>(heads));
-  std::mt19937 random{2};
-  if (spec_.shuffled) {
-    std::shuffle(tail_frames.begin(), tail_frames.end(), random);
-    std::shuffle(frames.begin(), frames.end(), random);
-  }
-  frames_ = std::move(frames);
-  const std::size_t first_tail = frames_.size();
-  frames_.insert(frames_.end(), tail_frames.begin(), tail_frames.end());
-
   const int end = segment.end_page * kPageTokens;
-  positions_.resize(static_cast<std::size_t>(heads * end));
-  for (int head = 0; head < heads; ++head) {
-    const int kept = segment.kept[static_cast<std::size_t>(head)] * kPageTokens;
-    std::int32_t* const positions = positions_.data() + static_cast<std::ptrdiff_t>(head) * end;
-    for (int i = 0; i < kept; ++i) {
-      positions[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(i) * end / kept);
-    }
-  }
+  const std::size_t frame_pages = FrameBytes(spec_, 1);
+  std::mt19937 random{2};
+  const int tail_frames = spec_.turns * spec_.batch * segment.tail_pages;
+  std::vector<std::uint32_t> tails(static_cast<std::size_t>(tail_frames));
+  std::iota(tails.begin(), tails.end(), 0U);
+  if (spec_.shuffled) std::shuffle(tails.begin(), tails.end(), random);
+  frames_ =
+      PlaceSegmentPages(spec_, segment, static_cast<std::uint32_t>(tails.size() * frame_pages));
+  const std::size_t first_tail = frames_.size();
+  frames_.insert(frames_.end(), tails.begin(), tails.end());
+  positions_ = SpreadPositions(segment);
 
   PageRun run;
   run.base = arena.data();
@@ -196,11 +184,12 @@ void BenchPages::BuildSegmentRuns(const BenchArena& arena) {
   run.layout = layout_;
   run.head_stride = layout_.bytes;
   const std::uint32_t* next = frames_.data();
-  const std::uint32_t* next_tail = frames_.data() + first_tail;
   runs_of_sequence_ = heads + 1;
-  for (int i = 0; i < sequences; ++i) {
+  for (int i = 0; i < work_.calls * spec_.batch; ++i) {
     const int layer = i / spec_.batch % spec_.layers;
+    const int sequence = i / (spec_.batch * spec_.layers) * spec_.batch + i % spec_.batch;
     run.frame_stride = layout_.bytes;
+    run.layer_offset = 0;
     for (int head = 0; head < heads; ++head) {
       run.num_pages = KeptPages(segment, layer, head);
       run.num_tokens = run.num_pages * kPageTokens;
@@ -212,16 +201,17 @@ void BenchPages::BuildSegmentRuns(const BenchArena& arena) {
       runs_.push_back(run);
       next += run.num_pages;
     }
-    run.frame_stride = static_cast<std::size_t>(heads) * layout_.bytes;
+    run.frame_stride = frame_pages * layout_.bytes;
+    run.layer_offset = static_cast<std::size_t>(layer * heads) * layout_.bytes;
     run.num_pages = segment.tail_pages;
     run.num_tokens = spec_.context - end;
-    run.frames = next_tail;
+    run.frames =
+        frames_.data() + first_tail + static_cast<std::ptrdiff_t>(sequence) * segment.tail_pages;
     run.first_head = 0;
     run.end_head = heads;
     run.first_position = end;
     run.positions = nullptr;
     runs_.push_back(run);
-    next_tail += run.num_pages;
   }
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says what a bench's sequences keep where they stand on compressed segments: heads keep unlike
-// numbers of whole pages, and the newest tokens stay dense.
+// Says what a bench's sequences keep where they stand on compressed segments, and where it lies:
+// heads keep unlike numbers of whole pages, and the newest tokens stay dense.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 namespace swiftkv {
@@ -24,5 +25,15 @@ SegmentPages SegmentPagesOf(const BenchPagesSpec& spec);
 
 // Returns the pages that a head of a layer keeps.
 int KeptPages(const SegmentPages& pages, int layer, int head);
+
+// Returns the frames, of a page each and from `first` on, of all segments: [turns, layers, batch,
+// heads, kept pages]. They are numbered as a compaction takes them, which walks over positions and
+// fills pages of all layers and heads side by side; stretches of as many pages as a dense frame has
+// are shuffled where dense frames are.
+std::vector<std::uint32_t> PlaceSegmentPages(const BenchPagesSpec& spec, const SegmentPages& pages,
+                                             std::uint32_t first);
+
+// Returns rising positions, [kv_heads, end_page * 16], of which a head's first ones are its own.
+std::vector<std::int32_t> SpreadPositions(const SegmentPages& pages);
 
 }  // namespace swiftkv
