@@ -50,15 +50,31 @@ struct CompactionResult {
   bool was_there = false;  // another sequence had made the same segment: it was taken
 };
 
+// One segment, as far as it is told.
+struct SegmentDescription {
+  std::string recipe;             // CompactionOrder::recipe; empty where nobody can find it
+  KvFormat format;                // of the sequences that stand on it
+  std::vector<KvFormat> formats;  // of its pages, as stored
+  std::int64_t end = 0;           // tokens that it covers
+  std::int64_t kept_tokens = 0;   // of these, that a head holds on average, rounded up
+  std::uint64_t bytes = 0;        // of its pages
+  std::uint32_t users = 0;        // sequences that stand on it
+  std::uint64_t adoptions = 0;    // by sequences that found it
+  bool findable = false;
+};
+
 // What a cache holds in segments.
 struct SegmentTotals {
-  std::uint64_t segments = 0;
+  std::uint64_t segments = 0;     // those included that are being made
   std::uint64_t findable = 0;     // of these
   std::uint64_t idle = 0;         // of the findable ones, those that no sequence stands on
+  std::uint64_t users = 0;        // sequences that stand on one
   std::uint64_t page_bytes = 0;   // of all, each once
   std::uint64_t adoptions = 0;    // since the cache was made
   std::uint64_t evictions = 0;    // of idle ones, because memory was wanted
   std::uint64_t compactions = 0;  // that made a segment
+
+  friend bool operator==(const SegmentTotals&, const SegmentTotals&) = default;
 };
 
 }  // namespace swiftkv

@@ -204,6 +204,22 @@ class KvCache {
   // Nothing has changed then. O(tokens x heads).
   Result<CompactionResult> Compact(SequenceId sequence, const CompactionOrder& order);
 
+  // The same in pieces, so that others need not wait for all of it. Begin takes the pages that will
+  // be kept, beside the blocks of the sequence; Continue copies of the next blocks of 16 tokens and
+  // returns whether that was all; Finish, with the same order, has the sequence stand on what was
+  // copied and lets go of its blocks. Between the pieces the cache may be used as always, but no
+  // token of this sequence below order.end may go; Truncate, Compact and Release give the work up.
+  //
+  // Begin returns false where Compact must do it at once: without room for both, evicting included,
+  // for a model with sliding windows whose segment others may find, and where that segment is there
+  // already. Errors: InvalidArgument as for Compact. Nothing has changed then.
+  Result<bool> BeginCompaction(SequenceId sequence, const CompactionOrder& order);
+  bool ContinueCompaction(SequenceId sequence, int num_blocks);
+  CompactionResult FinishCompaction(SequenceId sequence, const CompactionOrder& order);
+
+  // Returns what is known of each segment, in no order.
+  std::vector<SegmentDescription> DescribeSegments() const;
+
   // Returns where the longest segment ends that a sequence of this format and scope could take for
   // a prompt: one made of the prompt's beginning under this recipe, shorter than the prompt, where
   // the scope allows kAny; 0 for none. Changes nothing. O(tokens).

@@ -98,8 +98,8 @@ void SegmentCopier::Move(const Slots& from, const SegmentRun& run, std::uint32_t
   while (!left.empty()) {
     const auto slot = static_cast<int>(to % kPageTokens);
     std::uint32_t& frame = segment_->frames[run.first_page + to / kPageTokens];
-    if (slot == 0) {
-      SKV_CHECK(frame == Arena::kNoFrame);
+    if (frame == Arena::kNoFrame) {
+      SKV_CHECK(slot == 0);
       frame = run.pool->TryAllocate();
       SKV_CHECK(frame != Arena::kNoFrame, "a compaction needs more memory than was foretold");
     }

@@ -47,8 +47,12 @@ std::uint32_t PagesBelow(const CompressedSegment& segment, const SegmentRun& run
 
 class SegmentCopier {
  public:
-  // Both outlive the copier. The segment's runs have their pools.
+  // Both outlive the copier, the sequence where it lies until MoveTo. The segment's runs have their
+  // pools; pages that they do not have yet are allocated as they are written.
   SegmentCopier(const CompactionSource& source, CompressedSegment* segment);
+
+  // Says where the sequence lies now.
+  void MoveTo(const Sequence* sequence) { source_.sequence = sequence; }
 
   // Copies the survivors of positions [16 block, 16 block + 16), block after block. There is room.
   void CopyBlock(std::int64_t block);
@@ -69,12 +73,20 @@ class SegmentCopier {
   // Writes tokens to a run from its token `to` on.
   void Move(const Slots& from, const SegmentRun& run, std::uint32_t to);
 
-  const CompactionSource source_;
+  CompactionSource source_;
   CompressedSegment* const segment_;
   std::vector<std::uint32_t> copied_;      // [runs] tokens
   std::vector<std::uint32_t> old_tokens_;  // [old runs] the first at or after the block
   std::vector<std::uint32_t> old_freed_;   // [old runs] pages
   Slots scratch_;
+};
+
+// A compaction that goes on piece by piece beside what it will replace, which stays as it is until
+// the end: so it can be given up at any time.
+struct CompactionDraft {
+  CompressedSegment* segment;  // in the store, with one owner, for nobody to find
+  SegmentCopier copier;
+  std::int64_t next_block = 0;  // blocks before it were copied
 };
 
 }  // namespace swiftkv

@@ -54,6 +54,7 @@ struct CompressedSegment {
   std::vector<std::int32_t> positions;   // of all runs' tokens
   std::uint64_t page_bytes = 0;          // of frames
   std::uint32_t owners = 0;              // sequences that stand on it
+  std::uint64_t adoptions = 0;           // by sequences that found it
 
   bool findable = false;           // what follows is empty otherwise
   std::vector<PageTable> windows;  // [groups]; empty for groups without a window

@@ -13,6 +13,18 @@ Result<CompactionResult> KvCache::Compact(SequenceId sequence, const CompactionO
   return state_->sequences->Compact(sequence, order);
 }
 
+Result<bool> KvCache::BeginCompaction(SequenceId sequence, const CompactionOrder& order) {
+  return state_->sequences->BeginCompaction(sequence, order);
+}
+
+bool KvCache::ContinueCompaction(SequenceId sequence, int num_blocks) {
+  return state_->sequences->ContinueCompaction(sequence, num_blocks);
+}
+
+CompactionResult KvCache::FinishCompaction(SequenceId sequence, const CompactionOrder& order) {
+  return state_->sequences->FinishCompaction(sequence, order);
+}
+
 std::int64_t KvCache::FindSegment(const KvFormat& format, const PrefixScope& scope,
                                   std::span<const std::int32_t> tokens,
                                   std::string_view recipe) const {
@@ -121,5 +133,9 @@ Result<std::uint64_t> KvCache::KeptPageBytes(const KvFormat& format, int layer_i
 }
 
 SegmentTotals KvCache::segment_totals() const { return state_->sequences->segments().totals(); }
+
+std::vector<SegmentDescription> KvCache::DescribeSegments() const {
+  return state_->sequences->segments().Describe();
+}
 
 }  // namespace swiftkv

@@ -43,7 +43,6 @@ CompressedSegment* SegmentStore::Add(std::unique_ptr<CompressedSegment> segment)
   SKV_CHECK(num_booked_ > 0, "room was booked");
   --num_booked_;
   segment->owners = 1;
-  ++totals_.compactions;
   segments_.push_back(std::move(segment));
   return segments_.back().get();
 }
@@ -234,9 +233,37 @@ SegmentTotals SegmentStore::totals() const {
   for (const auto& segment : segments_) {
     if (segment->findable) ++totals.findable;
     if (segment->owners == 0) ++totals.idle;
+    totals.users += segment->owners;
     totals.page_bytes += segment->page_bytes;
   }
   return totals;
+}
+
+std::vector<SegmentDescription> SegmentStore::Describe() const {
+  const auto name_of = [](const PageFormat& format) {
+    return KvFormat{format.key->info().name, format.value->info().name};
+  };
+  std::int64_t heads = 0;
+  for (const LayerShape& layer : geometry_->layers) heads += layer.window == 0 ? layer.kv_heads : 0;
+  std::vector<SegmentDescription> all;
+  for (const auto& segment : segments_) {
+    SegmentDescription& one = all.emplace_back();
+    one.recipe = segment->name.recipe;
+    one.format = name_of(segment->format->asked);
+    for (const SegmentRun& run : segment->runs) {
+      const KvFormat format = name_of(run.format);
+      if (std::find(one.formats.begin(), one.formats.end(), format) == one.formats.end()) {
+        one.formats.push_back(format);
+      }
+    }
+    one.end = segment->end;
+    one.kept_tokens = (static_cast<std::int64_t>(segment->positions.size()) + heads - 1) / heads;
+    one.bytes = segment->page_bytes;
+    one.users = segment->owners;
+    one.adoptions = segment->adoptions;
+    one.findable = segment->findable;
+  }
+  return all;
 }
 
 std::uint64_t SegmentStore::heap_bytes() const {

@@ -30,8 +30,10 @@ class SegmentStore {
   // Gives a booking back.
   void Unbook(const CompressedSegment& segment);
 
-  // Takes over a segment that was booked, its pages and windows filled, with one owner.
+  // Takes over a segment that was booked, with one owner.
   CompressedSegment* Add(std::unique_ptr<CompressedSegment> segment);
+  // Says that a segment was filled.
+  void CountCompaction() { ++totals_.compactions; }
 
   void AddOwner(CompressedSegment* segment) { ++segment->owners; }
   // Frees a segment that nobody can find when its last owner leaves.
@@ -69,7 +71,11 @@ class SegmentStore {
   std::uint64_t reclaimable_bytes() const;
 
   SegmentTotals totals() const;
-  void CountAdoption() { ++totals_.adoptions; }
+  void CountAdoption(CompressedSegment* segment) {
+    ++totals_.adoptions;
+    ++segment->adoptions;
+  }
+  std::vector<SegmentDescription> Describe() const;
   std::uint64_t heap_bytes() const;
 
   // Owners of the frames of every size class, below its arena's end of live ones.

@@ -26,8 +26,9 @@ class HeadroomUse {
   MemoryBudget* budget_;
 };
 
-// The bytes of what layers without a window hold of blocks that a compaction replaces.
-std::uint64_t SourceBytes(const CompactionSource& source, std::int64_t end) {
+}  // namespace
+
+std::uint64_t SequenceSet::SourceBytes(const CompactionSource& source, std::int64_t end) {
   const Sequence& sequence = *source.sequence;
   std::uint64_t bytes = source.old() == nullptr ? 0 : source.old()->page_bytes;
   for (std::size_t group = 0; group < sequence.tables.size(); ++group) {
@@ -41,10 +42,9 @@ std::uint64_t SourceBytes(const CompactionSource& source, std::int64_t end) {
   return bytes;
 }
 
-}  // namespace
-
 Result<CompactionResult> SequenceSet::Compact(SequenceId id, const CompactionOrder& order) {
   Sequence& sequence = GetMutable(id);
+  GiveUpCompaction(&sequence);
   CompactionSource source;
   source.geometry = geometry_;
   source.sequence = &sequence;
@@ -75,17 +75,23 @@ Result<CompactionResult> SequenceSet::Compact(SequenceId id, const CompactionOrd
     result.in_place = Build(source, segment.get());
     CompressedSegment* const old = sequence.segment;
     made = segments_.Add(std::move(segment));
+    segments_.CountCompaction();
     ForgetCompacted(&sequence, order.end);
     if (source.frees_old) segments_.Forget(old);
     if (old != nullptr && !source.frees_old) segments_.RemoveOwner(old);
   }
   StandOnSegment(&sequence, made);
-  result.findable = made->findable;
-  result.kept_tokens = static_cast<std::int64_t>(made->positions.size());
-  result.dropped_tokens -= result.kept_tokens;
-  result.kept_bytes = made->page_bytes + made->positions.size() * sizeof(std::int32_t);
-  result.mapped_after = budget_->used_bytes();
+  Tell(*made, &result);
   return result;
+}
+
+// Fills in what is known once the sequence stands on the segment.
+void SequenceSet::Tell(const CompressedSegment& made, CompactionResult* result) const {
+  result->findable = made.findable;
+  result->kept_tokens = static_cast<std::int64_t>(made.positions.size());
+  result->dropped_tokens -= result->kept_tokens;
+  result->kept_bytes = made.page_bytes + made.positions.size() * sizeof(std::int32_t);
+  result->mapped_after = budget_->used_bytes();
 }
 
 // A segment is found by tokens that all were told, of which nothing was dropped before.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "cache/compaction.h"
 #include "cache/sequence_set.h"
 
 namespace swiftkv {
@@ -63,6 +64,7 @@ void SequenceSet::CheckInvariants() const {
   std::vector<const CompressedSegment*> stood_on;
   for (const Sequence& sequence : slots_) {
     if (sequence.segment != nullptr) stood_on.push_back(sequence.segment);
+    if (sequence.draft != nullptr) stood_on.push_back(sequence.draft->segment);
   }
   segments_.CheckInvariants(stood_on, &owners);
 

@@ -51,7 +51,7 @@ Result<std::int64_t> SequenceSet::AdoptSegment(SequenceId id, std::span<const st
   }
   sequence.length = sequence.reserved_end = segment->end;
   StandOnSegment(&sequence, segment);
-  segments_.CountAdoption();
+  segments_.CountAdoption(segment);
   names.hit_tokens += static_cast<std::uint64_t>(segment->end);
   return segment->end;
 }

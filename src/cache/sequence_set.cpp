@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "cache/compaction.h"
 
 namespace swiftkv {
 namespace {
@@ -30,6 +31,11 @@ constexpr std::uint32_t GenerationOf(SequenceId id) {
 }
 
 }  // namespace
+
+Sequence::Sequence() = default;
+Sequence::Sequence(Sequence&& other) noexcept = default;
+Sequence& Sequence::operator=(Sequence&& other) noexcept = default;
+Sequence::~Sequence() = default;
 
 SequenceSet::SequenceSet(const CacheGeometry* geometry, MemoryBudget* budget,
                          const FramePool::Options& pool_options)
@@ -153,6 +159,7 @@ Result<SequenceId> SequenceSet::Fork(SequenceId parent_id) {
 
 void SequenceSet::Release(SequenceId id) {
   Sequence& sequence = GetMutable(id);
+  GiveUpCompaction(&sequence);
   std::uint64_t heap = sequence.tables.size() * sizeof(PageTable);
   for (std::size_t group = 0; group < sequence.tables.size(); ++group) {
     const PageTable& table = sequence.tables[group];
@@ -247,6 +254,7 @@ Status SequenceSet::Truncate(SequenceId id, std::int64_t length) {
                     "more, or to 0, not: {}",
                     sequence.segment->end, length));
   }
+  GiveUpCompaction(&sequence);
   for (std::size_t group = 0; group < sequence.tables.size() && length > 0; ++group) {
     if (geometry_->window(group) == 0) continue;
     const std::int64_t needed = OldestVisibleBlock(length, geometry_->window(group));

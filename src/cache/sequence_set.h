@@ -30,17 +30,24 @@
 
 namespace swiftkv {
 
+struct CompactionDraft;
 struct CompactionSource;
 
 struct Sequence {
+  Sequence();
+  Sequence(Sequence&& other) noexcept;
+  Sequence& operator=(Sequence&& other) noexcept;
+  ~Sequence();
+
   const StoredFormat* format = nullptr;  // null in a free slot
   std::int64_t length = 0;               // tokens committed, dropped ones included
   std::int64_t reserved_end = 0;         // positions [length, reserved_end) are writable
   std::vector<PageTable> tables;         // [groups]; empty in a free slot
   SequenceNames names;
-  CompressedSegment* segment = nullptr;  // that it stands on, or null
-  std::uint32_t generation = 0;          // tells ids of a reused slot apart
-  std::uint32_t next_free = 0;           // in a free slot: the next one
+  CompressedSegment* segment = nullptr;    // that it stands on, or null
+  std::unique_ptr<CompactionDraft> draft;  // of the segment that it will stand on, or null
+  std::uint32_t generation = 0;            // tells ids of a reused slot apart
+  std::uint32_t next_free = 0;             // in a free slot: the next one
   bool live = false;
 
   // The size class of one block's frame.
@@ -82,6 +89,9 @@ class SequenceSet {
   DroppedPrefixes DropPrefixes(const BlockKey& root);
   Status Truncate(SequenceId id, std::int64_t length);
   Result<CompactionResult> Compact(SequenceId id, const CompactionOrder& order);
+  Result<bool> BeginCompaction(SequenceId id, const CompactionOrder& order);
+  bool ContinueCompaction(SequenceId id, int num_blocks);
+  CompactionResult FinishCompaction(SequenceId id, const CompactionOrder& order);
   // What a look-up of segments goes by.
   struct SegmentLookUp {
     const KvFormat* format = nullptr;
@@ -178,6 +188,11 @@ class SequenceSet {
   void ForgetCompacted(Sequence* sequence, std::int64_t end);
   void StandOnSegment(Sequence* sequence, CompressedSegment* segment);
   void LeaveSegment(Sequence* sequence);
+  // The bytes of what layers without a window hold of blocks that a compaction replaces.
+  static std::uint64_t SourceBytes(const CompactionSource& source, std::int64_t end);
+  void Tell(const CompressedSegment& made, CompactionResult* result) const;
+  bool TryTakePages(CompressedSegment* segment);
+  void GiveUpCompaction(Sequence* sequence);
   bool TryTakeWindows(Sequence* sequence, const CompressedSegment& segment);
 
   bool MustCopyLastBlock(const Sequence& sequence, std::size_t group) const;

@@ -215,6 +215,16 @@ class ModelledSegments : public testing::Test {
     }
   }
 
+  Result<CompactionResult> CompactAtOnceOrInPieces(SequenceId id, const CompactionOrder& order) {
+    const auto begun = Below(2) == 0 ? Result<bool>(false) : cache_->BeginCompaction(id, order);
+    if (!begun.ok() || !*begun) return cache_->Compact(id, order);
+    while (!cache_->ContinueCompaction(id, 1 + Below(5))) {
+      if (Below(20) == 0) return cache_->Compact(id, order);
+      if (Below(4) == 0) cache_->CheckInvariants();
+    }
+    return cache_->FinishCompaction(id, order);
+  }
+
   void Compact(SequenceId id) {
     Model& model = model_.at(id);
     const auto blocks = static_cast<int>(model.tokens.size() / kPageTokens);
@@ -240,7 +250,7 @@ class ModelledSegments : public testing::Test {
   void CompactAs(SequenceId id, const CompactionOrder& order, int recipe) {
     Model& model = model_.at(id);
     const KvBalance before = cache_->Balance();
-    compaction_ = cache_->Compact(id, order);
+    compaction_ = CompactAtOnceOrInPieces(id, order);
     if (!compaction_.ok()) {
       ASSERT_EQ(cache_->Balance().live_tokens, before.live_tokens);
       ++refused_compactions_;
