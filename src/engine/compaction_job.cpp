@@ -8,12 +8,16 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "policy/token_ranking.h"
 
 namespace swiftkv {
 namespace {
 
 // Heads that each thread scores before anybody looks at the clock again.
 constexpr std::size_t kHeadsPerThread = 2;
+
+// Blocks that are copied before anybody looks at the clock again.
+constexpr int kBlocksPerPiece = 8;
 
 }  // namespace
 
@@ -32,7 +36,7 @@ CompactionJob::CompactionJob(const KvCache& cache, const CompactionTask& task)
     layers_.push_back(cache.layer(i));
     if (cache.layer(i).window > 0) continue;
     for (int head = 0; head < cache.layer(i).kv_heads; ++head) {
-      heads_.push_back({.layer = i, .head = head, .positions = {}, .scores = {}});
+      heads_.push_back({.layer = i, .head = head, .positions = {}, .scores = {}, .order = {}});
     }
   }
   if (!dense_) return;
@@ -132,6 +136,8 @@ void CompactionJob::ScoreHead(const Layer& layer, Head* head, Scratch* scratch) 
   FillQueries(layer, head->head, scratch, &inputs);
   head->scores.resize(capture->positions.size());
   policy.policy->Score(inputs, policy.parameters, head->scores);
+  head->order = RankedOrder({.scores = head->scores, .positions = capture->positions},
+                            task_.rule->budget.sinks);
 }
 
 Status CompactionJob::Score(const KvCache& cache, ThreadTeam* team) {
@@ -175,7 +181,8 @@ Result<PagePlan> CompactionJob::Plan(const KvCache& cache) const {
                              cache.KeptPageBytes(formats[i], head.layer));
       }
     }
-    planned.back().heads.push_back({.scores = head.scores, .positions = PositionsOf(head)});
+    planned.back().heads.push_back(
+        {.scores = head.scores, .positions = PositionsOf(head), .order = head.order});
   }
   const ForgettingRule& rule = *task_.rule;
   return PlanPages(task_.for_sharing ? rule.shared_budget : rule.budget,
@@ -208,20 +215,45 @@ CompactionOrder CompactionJob::OrderOf(const PagePlan& plan) const {
   return order;
 }
 
-Result<CompactionOutcome> CompactionJob::Compact(KvCache* cache) {
+Status CompactionJob::SettleOrder(const KvCache& cache) {
+  SKV_ASSIGN_OR_RETURN(const PagePlan plan, Plan(cache));
+  planned_ = true;
+  // Where smaller formats hold all of them, tokens move though none is dropped.
+  const bool changes = plan.dropped_tokens > 0 || task_.rule->kept_formats.size() > 1;
+  if (plan.outcome == PlanOutcome::kCompress && changes) order_ = OrderOf(plan);
+  heads_.clear();
+  heads_.shrink_to_fit();
+  return Status::Ok();
+}
+
+Result<std::optional<CompactionOutcome>> CompactionJob::CompactSome(KvCache* cache) {
   SKV_CHECK(scored());
   SKV_CHECK(cache->Length(task_.sequence) == length_, "a sequence waits while it is compacted");
   if (!planned_) {
-    SKV_ASSIGN_OR_RETURN(const PagePlan plan, Plan(*cache));
-    planned_ = true;
-    // Where smaller formats hold all of them, tokens move though none is dropped.
-    const bool changes = plan.dropped_tokens > 0 || task_.rule->kept_formats.size() > 1;
-    if (plan.outcome == PlanOutcome::kCompress && changes) order_ = OrderOf(plan);
-    heads_.clear();
-    heads_.shrink_to_fit();
+    SKV_RETURN_IF_ERROR(SettleOrder(*cache));
+    return std::optional<CompactionOutcome>();
   }
-  if (order_.heads.empty()) return CompactionOutcome{};
   CompactionOutcome outcome;
+  if (order_.heads.empty()) return std::optional(outcome);
+  outcome.compacted = true;
+  if (!begun_) {
+    SKV_ASSIGN_OR_RETURN(begun_, cache->BeginCompaction(task_.sequence, order_));
+    if (begun_) return std::optional<CompactionOutcome>();
+    SKV_ASSIGN_OR_RETURN(outcome.result, cache->Compact(task_.sequence, order_));
+    return std::optional(outcome);
+  }
+  if (!cache->ContinueCompaction(task_.sequence, kBlocksPerPiece)) {
+    return std::optional<CompactionOutcome>();
+  }
+  outcome.result = cache->FinishCompaction(task_.sequence, order_);
+  return std::optional(outcome);
+}
+
+Result<CompactionOutcome> CompactionJob::Compact(KvCache* cache) {
+  SKV_CHECK(scored());
+  if (!planned_) SKV_RETURN_IF_ERROR(SettleOrder(*cache));
+  CompactionOutcome outcome;
+  if (order_.heads.empty()) return outcome;
   outcome.compacted = true;
   SKV_ASSIGN_OR_RETURN(outcome.result, cache->Compact(task_.sequence, order_));
   return outcome;

@@ -2,13 +2,14 @@
 // Carries one compaction of one sequence out, piece by piece: scores heads, plans pages, compacts.
 // Layer: engine.
 //
-// Owner: the engine's thread; Score lends the pieces to a team. Between construction and Compact
+// Owner: the engine's thread; Score lends the pieces to a team. Between construction and the end
 // the sequence must stay as it is, so whoever has a job computes nothing. What a job keeps depends
 // on the sequence's tokens below its length and on the rule, not on the pieces.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/thread_team.h"
@@ -50,8 +51,12 @@ class CompactionJob {
   // of LanguageModel::SumProbabilities.
   Status Score(const KvCache& cache, ThreadTeam* team);
 
-  // Plans and compacts; every head was scored. Errors: ResourceExhausted where the cache has no
-  // room now: it may be tried again.
+  // Plans, or goes on with compacting, for some milliseconds; every head was scored. Nothing: there
+  // is more to do. Where there is no room for what is kept beside what was there, the rest is done
+  // at once. Errors: ResourceExhausted where the cache has no room now: it may be tried again.
+  Result<std::optional<CompactionOutcome>> CompactSome(KvCache* cache);
+
+  // The same without a pause.
   Result<CompactionOutcome> Compact(KvCache* cache);
 
  private:
@@ -60,6 +65,7 @@ class CompactionJob {
     int head;
     std::vector<std::int32_t> positions;  // [candidates]; empty where they are 0, 1, 2...
     std::vector<float> scores;            // [candidates]
+    std::vector<std::int32_t> order;      // [candidates] indices by score
   };
 
   // What heads of one layer are scored with.
@@ -82,6 +88,7 @@ class CompactionJob {
   void FillQueries(const Layer& layer, int head, Scratch* scratch, ScoreInputs* inputs) const;
   std::span<const std::int32_t> PositionsOf(const Head& head) const;
   Result<PagePlan> Plan(const KvCache& cache) const;
+  Status SettleOrder(const KvCache& cache);
   CompactionOrder OrderOf(const PagePlan& plan) const;
 
   CompactionTask task_;
@@ -96,6 +103,7 @@ class CompactionJob {
   std::vector<Scratch> scratch_;             // [threads]
   CompactionOrder order_;                    // once planned
   bool planned_ = false;
+  bool begun_ = false;  // pieces are copied
 };
 
 }  // namespace swiftkv

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/status_macros.h"
@@ -33,10 +34,11 @@ Result<CompactionStage::Progress> CompactionStage::Compact(const Seat& seat) {
   ForgettingState& state = seat.choice->forgetting;
   const Clock::time_point start = Clock::now();
   for (;;) {
-    const Result<CompactionOutcome> outcome = state.job->Compact(cache_);
+    const Result<std::optional<CompactionOutcome>> outcome = state.job->CompactSome(cache_);
     if (outcome.ok()) {
-      roster_->Compacted(seat, *outcome, SecondsSince(start));
-      return Progress::kDone;
+      const bool done = outcome->has_value();
+      roster_->Compacted(seat, outcome->value_or(CompactionOutcome{}), SecondsSince(start));
+      return done ? Progress::kDone : Progress::kGoesOn;
     }
     if (outcome.status().code() != StatusCode::kResourceExhausted) return outcome.status();
     if (roster_->MakeRoomFor(seat)) continue;

@@ -20,6 +20,8 @@ namespace swiftkv {
 struct HeadCandidates {
   std::span<const float> scores;            // [tokens] finite; higher is kept longer
   std::span<const std::int32_t> positions;  // [tokens] original, ascending
+  // What RankedOrder returns of the others, where it is known already; empty: it is found out.
+  std::span<const std::int32_t> order = {};
 };
 
 struct PlannedLayer {

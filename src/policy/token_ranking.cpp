@@ -42,17 +42,24 @@ ScoreRange RangeOfScores(std::span<const HeadCandidates> heads, int sinks) {
   return range;
 }
 
-RankedTokens RankTokens(const HeadCandidates& head, int sinks, const ScoreRange& range) {
-  const std::size_t num_sinks = CountSinks(head, sinks);
-  RankedTokens ranked;
-  ranked.order.resize(head.scores.size());
-  std::iota(ranked.order.begin(), ranked.order.end(), 0);
-  std::sort(ranked.order.begin() + static_cast<std::ptrdiff_t>(num_sinks), ranked.order.end(),
+std::vector<std::int32_t> RankedOrder(const HeadCandidates& head, int sinks) {
+  std::vector<std::int32_t> order(head.scores.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin() + static_cast<std::ptrdiff_t>(CountSinks(head, sinks)), order.end(),
             [&](std::int32_t a, std::int32_t b) {
               const float of_a = head.scores[static_cast<std::size_t>(a)];
               const float of_b = head.scores[static_cast<std::size_t>(b)];
               return of_a != of_b ? of_a > of_b : a > b;
             });
+  return order;
+}
+
+RankedTokens RankTokens(const HeadCandidates& head, int sinks, const ScoreRange& range) {
+  const std::size_t num_sinks = CountSinks(head, sinks);
+  RankedTokens ranked;
+  ranked.order.assign(head.order.begin(), head.order.end());
+  if (ranked.order.empty()) ranked.order = RankedOrder(head, sinks);
+  SKV_CHECK(ranked.order.size() == head.scores.size());
   ranked.sink_pages = static_cast<int>((num_sinks + kPageTokens - 1) / kPageTokens);
   float lowest = std::numeric_limits<float>::infinity();
   for (std::size_t first = 0; first < ranked.order.size(); first += kPageTokens) {

@@ -26,7 +26,10 @@ struct RankedTokens {
   int sink_pages = 0;               // which hold the sinks
 };
 
-// Positions below `sinks` are sinks.
+// Returns indices of the tokens: sinks, the positions below `sinks`, then the best first; of equal
+// scores the newer first.
+std::vector<std::int32_t> RankedOrder(const HeadCandidates& head, int sinks);
+
 RankedTokens RankTokens(const HeadCandidates& head, int sinks, const ScoreRange& range);
 
 }  // namespace swiftkv
