@@ -39,6 +39,7 @@ std::int64_t CompactionSchedule::NextAfter(std::int64_t prompt_tokens, std::int6
     case When::kAtBudget: {
       const std::int64_t full = last + budget - (last == 0 ? 0 : target);
       if (last >= prompt_tokens) return full;
+      if (prompt_at_once) return std::max(full, prompt_tokens);
       const std::int64_t stretched = std::max(full, last + kPromptStretch);
       return stretched < prompt_tokens ? stretched : std::max(full, prompt_tokens);
     }
@@ -65,7 +66,8 @@ std::int64_t CompactionSchedule::HeldAfter(std::int64_t length) const {
 
 std::int64_t CompactionSchedule::MostHeld(std::int64_t prompt_tokens, std::int64_t tokens) const {
   if (when != When::kAtBudget) return tokens;
-  const std::int64_t in_prompt = std::max(budget, target + kPromptStretch);
+  const std::int64_t in_prompt =
+      prompt_at_once ? prompt_tokens : std::max(budget, target + kPromptStretch);
   return std::min(tokens, prompt_tokens > budget ? in_prompt : budget);
 }
 

@@ -28,6 +28,8 @@ struct CompactionSchedule {
   std::int64_t budget = 0;    // kAtBudget: tokens that a head holds at most between two steps
   std::int64_t target = 0;    // kAtBudget: that it is brought back to
   double ratio = 0;           // of the others: the fraction that is removed
+  // kAtBudget: a prompt is not compacted before its end, which is the question.
+  bool prompt_at_once = false;
 
   // Tokens of a prompt that come between two compactions, however small the budget is.
   static constexpr std::int64_t kPromptStretch = 512;

@@ -193,14 +193,9 @@ Status SetSchedule(ForgettingRule* rule) {
     if (budget->ratio == 0) schedule->when = CompactionSchedule::When::kNever;
     return Status::Ok();
   }
-  if (!agnostic) {
-    return Status::InvalidArgument(fmt::format(
-        "policy {} looks at the end of the prompt, once; it takes a ratio, not a budget "
-        "of: {} tokens",
-        rule->policy.policy->info().name, budget->amount));
-  }
   const auto amount = static_cast<std::int64_t>(budget->amount);
   schedule->when = CompactionSchedule::When::kAtBudget;
+  schedule->prompt_at_once = !agnostic;
   schedule->budget = InWholePages(amount);
   // Room for so many tokens is made at once: the more, the fewer compactions and the less is kept.
   const std::int64_t room = std::max<std::int64_t>(kPageTokens, InWholePages(amount / 8));

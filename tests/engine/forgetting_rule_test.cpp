@@ -95,14 +95,16 @@ TEST(ForgettingRuleTest, NonsenseIsRefusedWithWhatIsAccepted) {
   }
 }
 
-TEST(ForgettingRuleTest, APolicyThatLooksAtTheQuestionTakesNoBudget) {
+TEST(ForgettingRuleTest, APolicyThatLooksAtTheQuestionWaitsForItWhateverTheBudget) {
   const DecoderSpec decoder;
   const ForgettingTarget target = {.layers = kLayers, .format = {}, .decoder = &decoder};
   EXPECT_EQ(MakeForgettingRule({.policy = "snapkv", .ratio = 0.5}, target).value()->schedule.when,
             When::kAfterPrompt);
-  const auto rule = MakeForgettingRule({.policy = "snapkv", .budget = "512"}, target);
-  ASSERT_FALSE(rule.ok());
-  EXPECT_THAT(rule.status().message(), HasSubstr("takes a ratio"));
+  const auto rule = MakeForgettingRule({.policy = "snapkv", .budget = "512"}, target).value();
+  EXPECT_EQ(rule->schedule.when, When::kAtBudget);
+  EXPECT_TRUE(rule->schedule.prompt_at_once);
+  EXPECT_EQ(rule->schedule.NextAfter(5000, 0), 5000);
+  EXPECT_EQ(rule->schedule.MostHeld(5000, 5001), 5000);
 }
 
 TEST(ForgettingRuleTest, AModelOfWindowsAloneHasNothingToForget) {

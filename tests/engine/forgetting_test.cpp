@@ -130,6 +130,22 @@ TEST(ForgettingTest, ABudgetHoldsThroughPromptAndReply) {
   }
 }
 
+TEST(ForgettingTest, APolicyThatLooksAtTheQuestionKeepsToABudgetAfterIt) {
+  for (const int prompt : {100, 620}) {
+    TinyEngine tiny = MakeTinyEngine(kOptions, kLimits);
+    EngineRequest request = GreedyRequest(TinyPrompt(prompt), 300);
+    request.forgetting = Forgetting{.policy = "snapkv:recent=32", .budget = "192tokens"};
+    TokenStream stream = tiny.Submit(request);
+    EXPECT_THAT(ReadAll(&stream).front().tokens, SizeIs(300));
+    ASSERT_TRUE(stream.status().ok()) << stream.status().message();
+    const KvUsage kv = stream.usage().kv;
+    EXPECT_EQ(kv.logical_tokens, prompt + 299);
+    EXPECT_LE(kv.kept_tokens, 192);
+    EXPECT_GT(kv.compactions, 5);
+    tiny.ExpectDrained();
+  }
+}
+
 TEST(ForgettingTest, ALevelOrACeilingThatForbidsItIsTold) {
   TinyEngine tiny = MakeTinyEngine(kOptions, kLimits);
   EngineRequest near = ForgettingRequest(TinyPrompt(100), 4);
