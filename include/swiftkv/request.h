@@ -41,6 +41,10 @@ struct Forgetting {
   std::string policy = {};           // "NAME" or "NAME:key=value,..."; "none": nothing
   std::optional<double> ratio = {};  // the fraction that is removed, [0, 1); or
   std::string budget = {};           // what is kept: "4096", "4096tokens", "64MiB"
+  // "int8=0.5": so much of what is kept goes into a format smaller than the request's own, that
+  // which matters least; "same": nothing. Unlike the others, it is the engine's own only for
+  // requests in the engine's format.
+  std::string kept_as = {};
 };
 
 struct EngineRequest {
@@ -123,7 +127,11 @@ struct TokenEvent {
 // What a request's cache held, and what of it was forgotten. Of several choices, what the last one
 // to end held.
 struct KvUsage {
-  std::string policy = "none";         // canonical, with its parameters
+  std::string policy = "none";   // canonical, with its parameters
+  std::string kept_as = "same";  // canonical: a smaller format and its share
+  // Whose queries a policy that needs their statistics looked at: "own", those of the prompt, or
+  // "model", those measured of the model beforehand; empty: of nobody.
+  std::string query_statistics = {};
   std::int64_t logical_tokens = 0;     // length of the sequence
   std::int64_t kept_tokens = 0;        // of these, that a head without a window holds on average
   std::uint64_t bytes = 0;             // of its pages, those that it shares in full

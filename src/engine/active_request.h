@@ -44,6 +44,9 @@ struct ActiveChoice {
   std::size_t adopted = 0;
   std::optional<SequenceId> sequence;
   ForgettingState forgetting;
+  // Decided by the time of its first row; stays when the choice loses its place, so that it comes
+  // back the same way.
+  QueryOrigin query_origin = QueryOrigin::kUndecided;
   // Its end was asked for, but others are unborn whose prompt it computes.
   std::optional<FinishReason> withdrawn;
   bool was_preempted = false;          // since its last place

@@ -53,7 +53,7 @@ Result<CompactionJob::Layer> CompactionJob::ReadLayer(const KvCache& cache, int 
   layer.layer = index;
   cache.AppendRuns(task_.sequence, index, 0, &layer.runs);
   for (const PageRun& run : layer.runs) layer.slots += static_cast<std::size_t>(run.num_tokens);
-  if (task_.rule->figures != nullptr) {
+  if (task_.uses_figures) {
     const LayerQueryFigures& figures = task_.rule->figures->layers[static_cast<std::size_t>(index)];
     layer.query_mean = figures.mean;
     layer.query_covariance = figures.covariance;
@@ -79,7 +79,7 @@ Result<CompactionJob::Layer> CompactionJob::ReadLayer(const KvCache& cache, int 
 
 void CompactionJob::FillQueries(const Layer& layer, int head, Scratch* scratch,
                                 ScoreInputs* inputs) const {
-  if (task_.queries == nullptr && task_.rule->figures == nullptr) return;
+  if (task_.queries == nullptr && !task_.uses_figures) return;
   const DecoderSpec& spec = task_.model->spec();
   const DecoderLayerSpec& shape = spec.layers[static_cast<std::size_t>(layer.layer)];
   const auto gqa = static_cast<std::size_t>(shape.num_heads / shape.kv_heads);
@@ -195,7 +195,8 @@ CompactionOrder CompactionJob::OrderOf(const PagePlan& plan) const {
   order.end = end_;
   order.formats = {rule.format};
   if (!rule.kept_formats.empty()) order.formats = rule.kept_formats;
-  order.recipe = task_.for_sharing ? rule.shared_recipe : rule.prompt_recipe;
+  const ForgettingRecipes& recipes = rule.recipes(task_.uses_figures);
+  order.recipe = task_.for_sharing ? recipes.shared : recipes.prompt;
   order.shareable = dense_ && end_ == length_ && rule.query_agnostic();
   SKV_CHECK(plan.heads.size() == heads_.size());
   for (std::size_t i = 0; i < heads_.size(); ++i) {

@@ -28,7 +28,8 @@ struct CompactionTask {
   std::shared_ptr<const ForgettingRule> rule;  // for the sequence's format
   const LanguageModel* model = nullptr;        // that has computed it
   const QueryCapture* queries = nullptr;       // of it; null where the policy needs none
-  bool for_sharing = false;  // of a prefix that others shall take, not of this sequence's own sake
+  bool uses_figures = false;  // the rule's statistics of queries instead of the sequence's own
+  bool for_sharing = false;   // of a prefix that others shall take, not of this sequence's own sake
 };
 
 // What a job did.

@@ -56,6 +56,7 @@ Result<CompactionStage::Progress> CompactionStage::Advance(const Seat& seat) {
                                  .rule = seat.request->forgetting,
                                  .model = model_,
                                  .queries = state.queries.get(),
+                                 .uses_figures = seat.choice->query_origin == QueryOrigin::kModel,
                                  .for_sharing = seat.request->only_compresses()};
     state.job = std::make_unique<CompactionJob>(*cache_, task);
   }

@@ -141,8 +141,9 @@ void EngineLoop::Compact() {
 // The prefix is there for others from now on, and its request is done.
 void EngineLoop::EndCompressed(const Seat& seat) {
   ActiveRequest* const request = seat.request;
+  const bool uses_figures = seat.choice->query_origin == QueryOrigin::kModel;
   const Status kept = cache_->PinSegment(request->format, request->scope, request->asked.prompt,
-                                         request->forgetting->shared_recipe,
+                                         request->forgetting->recipes(uses_figures).shared,
                                          now_ms_ + request->asked.keep_compressed_ms);
   if (!kept.ok()) return roster_.Fail(request, kept);
   TellEnd(request, seat.choice, FinishReason::kLength, LengthLimit::kMaxTokens);

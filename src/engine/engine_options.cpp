@@ -66,7 +66,8 @@ std::string PolicyChoices() {
 }
 
 std::optional<Forgetting> ForgettingOf(const Forgetting& options) {
-  const bool says_nothing = options.policy.empty() && !options.ratio && options.budget.empty();
+  const bool says_nothing =
+      options.policy.empty() && !options.ratio && options.budget.empty() && options.kept_as.empty();
   if (says_nothing || options.policy == kNoPolicy) return std::nullopt;
   return options;
 }

@@ -149,6 +149,10 @@ void VisitOptions(Visitor&& visit, Forgetting& options) {
   visit(OptionField{"--kv-budget", "kv_budget", "N[tokens|MiB]",
                     "What of a sequence is kept at most, whatever its length"},
         options.budget);
+  visit(OptionField{"--kept-as", "kept_as", "FORMAT=SHARE",
+                    "Store that part of what --policy keeps which matters least in a smaller "
+                    "format, e.g. int8=0.5; same: none"},
+        options.kept_as);
 }
 
 template <typename Visitor>

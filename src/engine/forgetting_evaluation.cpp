@@ -259,6 +259,7 @@ class DocumentRun {
     task.rule = cell.rule;
     task.model = model_;
     task.queries = queries;
+    task.uses_figures = cell.rule->figures != nullptr;
     CompactionJob job(*cache_, task);
     while (!job.scored()) SKV_RETURN_IF_ERROR(job.Score(*cache_, &team_));
     return job.Compact(cache_.get()).status();

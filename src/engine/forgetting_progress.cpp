@@ -36,29 +36,48 @@ void AdvanceForgetting(const ActiveRequest& request, std::int64_t length, Active
   if (choice->forgetting.next == 0) choice->forgetting.queries.reset();
 }
 
+namespace {
+
+// Of those that were chosen by the sequence's own queries, or by the model's.
+CompressedPrefix FindOfOrigin(const KvCache& cache, const ActiveRequest& request,
+                              std::span<const TokenId> tokens, bool uses_figures) {
+  const ForgettingRule& rule = *request.forgetting;
+  const ForgettingRecipes& recipes = rule.recipes(uses_figures);
+  const auto own = NextAfter(request, 0);
+  const std::int64_t shared =
+      cache.FindSegment(request.format, request.scope, tokens, recipes.shared);
+  if (ReachesFarEnough(rule, shared, own)) return {shared, recipes.shared, uses_figures};
+  const bool once = rule.schedule.when == CompactionSchedule::When::kWithinPrompt;
+  if (!once || request.only_compresses() || own <= 0) return {};
+  // Only what it would have made itself, so that replies do not depend on who came before.
+  const auto upto = std::min(tokens.size(), static_cast<std::size_t>(own) + 1);
+  const std::int64_t like =
+      cache.FindSegment(request.format, request.scope, tokens.first(upto), recipes.prompt);
+  return like == own ? CompressedPrefix{like, recipes.prompt, uses_figures} : CompressedPrefix{};
+}
+
+}  // namespace
+
 CompressedPrefix FindCompressed(const KvCache& cache, const ActiveRequest& request,
-                                std::span<const TokenId> tokens) {
+                                const ActiveChoice& choice) {
   const ForgettingRule* const rule = request.forgetting.get();
   if (rule == nullptr || !rule->query_agnostic() || !request.scope.share ||
       request.tells_prompt()) {
     return {};
   }
-  const auto own = NextAfter(request, 0);
-  const std::int64_t shared =
-      cache.FindSegment(request.format, request.scope, tokens, rule->shared_recipe);
-  if (ReachesFarEnough(*rule, shared, own)) return {shared, rule->shared_recipe};
-  const bool once = rule->schedule.when == CompactionSchedule::When::kWithinPrompt;
-  if (!once || request.only_compresses() || own <= 0) return {};
-  // Only what it would have made itself, so that replies do not depend on who came before.
-  const auto upto = std::min(tokens.size(), static_cast<std::size_t>(own) + 1);
-  const std::int64_t like =
-      cache.FindSegment(request.format, request.scope, tokens.first(upto), rule->prompt_recipe);
-  return like == own ? CompressedPrefix{like, rule->prompt_recipe} : CompressedPrefix{};
+  CompressedPrefix found;
+  if (choice.query_origin != QueryOrigin::kModel) {
+    found = FindOfOrigin(cache, request, choice.tokens, false);
+  }
+  if (found.tokens > 0 || rule->figures == nullptr || choice.query_origin == QueryOrigin::kOwn) {
+    return found;
+  }
+  return FindOfOrigin(cache, request, choice.tokens, true);
 }
 
 bool TakeCompressed(KvCache* cache, ActiveRequest* request, ActiveChoice* choice) {
   if (choice->forgetting.last > 0 || choice->forgetting.job != nullptr) return false;
-  const CompressedPrefix found = FindCompressed(*cache, *request, choice->tokens);
+  const CompressedPrefix found = FindCompressed(*cache, *request, *choice);
   if (found.tokens == 0) return false;
   if (choice->computed > 0) {
     SKV_CHECK(cache->Truncate(*choice->sequence, 0).ok(), "a sequence can always be emptied");
@@ -71,24 +90,43 @@ bool TakeCompressed(KvCache* cache, ActiveRequest* request, ActiveChoice* choice
       cache->AdoptSegment(*choice->sequence, std::span(choice->tokens).first(upto), found.recipe);
   if (!reached.ok() || *reached == 0) return false;  // no room to describe it: computed instead
   choice->computed = static_cast<std::size_t>(*reached);
+  choice->query_origin = found.uses_figures ? QueryOrigin::kModel : QueryOrigin::kOwn;
   AdvanceForgetting(*request, *reached, choice);
   return true;
 }
 
-std::span<const TokenId> AdoptableTokens(const ActiveRequest& request, const ActiveChoice& choice) {
+QueryOrigin FindQueryOrigin(const KvCache& cache, const ActiveRequest& request,
+                            const ActiveChoice& choice) {
+  const ForgettingRule* const rule = request.forgetting.get();
+  const std::int64_t next = choice.forgetting.next;
+  const bool is_open = rule != nullptr && rule->figures != nullptr && next > 0 &&
+                       choice.query_origin == QueryOrigin::kUndecided && !request.tells_prompt();
+  if (!is_open) return choice.query_origin;
+  if (choice.computed > 0) return QueryOrigin::kOwn;  // they were seen
+  const auto upto = std::min(choice.tokens.size(), static_cast<std::size_t>(next) + 1);
+  const PrefixHit hit =
+      cache.FindPrefix(request.format, request.scope, std::span(choice.tokens).first(upto));
+  return 2 * hit.tokens >= next ? QueryOrigin::kModel : QueryOrigin::kUndecided;
+}
+
+std::span<const TokenId> AdoptableTokens(const ActiveRequest& request, const ActiveChoice& choice,
+                                         QueryOrigin origin) {
   const std::span<const TokenId> tokens = choice.tokens;
   const std::int64_t next = choice.forgetting.next;
   if (next <= 0) return tokens;
   const auto upto = std::min(tokens.size(), static_cast<std::size_t>(next) + 1);
   const ForgettingRule& rule = *request.forgetting;
   if (rule.decoder == nullptr) return tokens.first(upto);
-  if (rule.policy.policy->info().needs.query_statistics) return {};
+  if (rule.needs_statistics() && origin != QueryOrigin::kModel) return {};
   const auto observed = std::min(upto, static_cast<std::size_t>(rule.observed_queries()));
   return tokens.first(upto - observed);
 }
 
 QuerySink* QueriesOf(const ActiveRequest& request, ActiveChoice* choice) {
   if (request.forgetting == nullptr || choice->forgetting.next <= 0) return nullptr;
+  if (choice->query_origin == QueryOrigin::kModel && request.forgetting->needs_statistics()) {
+    return nullptr;
+  }
   ForgettingState& state = choice->forgetting;
   if (state.queries == nullptr) state.queries = request.forgetting->MakeCapture();
   return state.queries.get();

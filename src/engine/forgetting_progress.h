@@ -27,22 +27,30 @@ inline bool IsCompacting(const ActiveChoice& choice) {
 
 // A segment that a request can start from.
 struct CompressedPrefix {
-  std::int64_t tokens = 0;  // 0: none
-  std::string_view recipe;  // lives as long as the request's rule
+  std::int64_t tokens = 0;    // 0: none
+  std::string_view recipe;    // lives as long as the request's rule
+  bool uses_figures = false;  // it was chosen by the model's statistics of queries
 };
 
 // Looks for one: what was compressed to be shared where it reaches about as far as the request
 // would compress by itself, else what a request like this one would have left.
 CompressedPrefix FindCompressed(const KvCache& cache, const ActiveRequest& request,
-                                std::span<const TokenId> tokens);
+                                const ActiveChoice& choice);
 
 // Has the choice stand on a segment that it finds, whatever it has computed before its first
 // compaction. Returns whether it does now.
 bool TakeCompressed(KvCache* cache, ActiveRequest* request, ActiveChoice* choice);
 
+// Returns whose queries the policy of a choice that stands on no segment looks at: the model's
+// where at least half of what is to be scored is there to be found. Undecided where neither is
+// settled.
+QueryOrigin FindQueryOrigin(const KvCache& cache, const ActiveRequest& request,
+                            const ActiveChoice& choice);
+
 // Returns the tokens that AdoptPrefix may look for: no dense blocks beyond the next compaction, and
 // none whose queries the policy has to see.
-std::span<const TokenId> AdoptableTokens(const ActiveRequest& request, const ActiveChoice& choice);
+std::span<const TokenId> AdoptableTokens(const ActiveRequest& request, const ActiveChoice& choice,
+                                         QueryOrigin origin);
 
 // Returns who receives the queries of what the choice computes next; null: nobody.
 QuerySink* QueriesOf(const ActiveRequest& request, ActiveChoice* choice);

@@ -12,6 +12,9 @@
 #include "base/status_macros.h"
 #include "cache/cache_geometry.h"
 #include "cache/format_plan.h"
+#include "engine/kept_formats.h"
+#include "engine/segment_recipe.h"
+#include "formats/codec_table.h"
 #include "swiftkv/page_layout.h"
 
 namespace swiftkv {
@@ -170,10 +173,48 @@ Status ReadTexts(const Forgetting& asked, ForgettingRule* rule) {
     return Status::InvalidArgument(
         fmt::format("a ratio or a budget needs a policy, which says what is forgotten first; "
                     "none came with: {}",
-                    asked.ratio ? fmt::format("{}", *asked.ratio) : asked.budget));
+                    asked.ratio ? fmt::format("{}", *asked.ratio) : asked.budget + asked.kept_as));
   }
   SKV_RETURN_IF_ERROR(ReadPolicy(asked.policy, rule));
   return ReadBudget(asked, &rule->budget);
+}
+
+// Returns how what is kept is stored, in one way of writing it.
+Result<std::optional<SmallerFormat>> ReadKeptAs(const Forgetting& asked) {
+  if (asked.kept_as.empty()) return std::optional<SmallerFormat>();
+  return ParseKeptAs(asked.kept_as);
+}
+
+Status SetKeptFormats(const Forgetting& asked, ForgettingRule* rule) {
+  rule->kept_as = kKeptAsStored;
+  SKV_ASSIGN_OR_RETURN(const std::optional<SmallerFormat> smaller, ReadKeptAs(asked));
+  if (!smaller) return Status::Ok();
+  PageFormat own;
+  SKV_ASSIGN_OR_RETURN(own.key, FindCodec(rule->format.key));
+  SKV_ASSIGN_OR_RETURN(own.value, FindCodec(rule->format.value));
+  if (!IsSmaller(smaller->format, own)) {
+    return Status::InvalidArgument(
+        fmt::format("what is kept of a sequence in {} goes into a smaller format in part, not: {}",
+                    PageFormatName(own), asked.kept_as));
+  }
+  rule->kept_as = CanonicalKeptAs(*smaller);
+  rule->kept_formats = {rule->format,
+                        {smaller->format.key->info().name, smaller->format.value->info().name}};
+  rule->budget.format_shares = {1 - smaller->share, smaller->share};
+  return Status::Ok();
+}
+
+ForgettingRecipes MakeRecipes(const ForgettingRule& rule, const std::string& statistics) {
+  SegmentRecipe recipe = {.policy = rule.name,
+                          .budget = &rule.budget,
+                          .kept_as = rule.kept_as,
+                          .statistics = statistics};
+  ForgettingRecipes recipes;
+  recipes.prompt = WriteRecipe(recipe);
+  recipe.is_shared = true;
+  recipe.budget = &rule.shared_budget;
+  recipes.shared = WriteRecipe(recipe);
+  return recipes;
 }
 
 constexpr std::int64_t InWholePages(std::int64_t tokens) {
@@ -219,6 +260,7 @@ Forgetting CompleteForgetting(const Forgetting& asked, const std::optional<Forge
     complete.ratio = otherwise->ratio;
     complete.budget = otherwise->budget;
   }
+  if (complete.kept_as.empty()) complete.kept_as = otherwise->kept_as;
   return complete;
 }
 
@@ -226,6 +268,7 @@ Status CheckForgetting(const Forgetting& asked) {
   if (asked.policy == kNoPolicy) return Status::Ok();
   ForgettingRule rule;
   SKV_RETURN_IF_ERROR(ReadTexts(asked, &rule));
+  SKV_RETURN_IF_ERROR(ReadKeptAs(asked).status());
   // Bytes can be judged once the size of pages is known.
   if (rule.budget.unit == BudgetUnit::kBytes) return Status::Ok();
   SKV_RETURN_IF_ERROR(CheckBudget(rule.budget));
@@ -238,14 +281,17 @@ Result<std::shared_ptr<const ForgettingRule>> MakeForgettingRule(const Forgettin
   auto rule = std::make_shared<ForgettingRule>();
   rule->format = target.format;
   SKV_RETURN_IF_ERROR(ReadTexts(asked, rule.get()));
+  SKV_RETURN_IF_ERROR(SetKeptFormats(asked, rule.get()));
   SKV_RETURN_IF_ERROR(SettleAmount(target, &rule->budget));
   SKV_RETURN_IF_ERROR(CheckNeeds(target.decoder, rule.get()));
   rule->shared_budget = rule->budget;
   SKV_RETURN_IF_ERROR(SetSchedule(rule.get()));
   rule->name = CanonicalPolicy(rule->policy);
-  rule->prompt_recipe = fmt::format("prompt {} {}", rule->name, CanonicalBudget(rule->budget));
-  rule->shared_recipe =
-      fmt::format("shared {} {}", rule->name, CanonicalBudget(rule->shared_budget));
+  rule->own_recipes = MakeRecipes(*rule, "");
+  if (rule->needs_statistics() && target.figures != nullptr) {
+    rule->figures = target.figures;
+    rule->figures_recipes = MakeRecipes(*rule, target.figures->fingerprint);
+  }
   return std::shared_ptr<const ForgettingRule>(std::move(rule));
 }
 

@@ -13,6 +13,13 @@
 
 namespace swiftkv {
 
+// Whose queries a policy looks at that needs their statistics.
+enum class QueryOrigin : std::uint8_t {
+  kUndecided,
+  kOwn,    // those of the tokens that are scored
+  kModel,  // those that were measured of the model, for most of the tokens were found in the cache
+};
+
 struct ForgettingState {
   // Length at the last compaction, or that of a segment that was taken; 0: none.
   std::int64_t last = 0;

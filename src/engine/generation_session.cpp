@@ -78,6 +78,7 @@ void GenerationSession::Reset() {
   has_sequence_ = false;
   state_ = SequenceState{};
   forgetting_ = {};
+  uses_figures_ = false;
 }
 
 std::optional<SequenceId> GenerationSession::sequence() const {
@@ -177,6 +178,8 @@ void GenerationSession::PlanNextCompaction(const GenerationRequest& request) {
     // Where earlier turns have passed that length, it is done now.
     const auto computed = static_cast<std::int64_t>(state_.computed);
     if (forgetting_.next > 0) forgetting_.next = std::max(forgetting_.next, computed);
+    uses_figures_ |= request.forgetting->figures != nullptr && forgetting_.queries == nullptr &&
+                     forgetting_.next > 0 && 2 * computed >= forgetting_.next;
   }
   state_.end = static_cast<std::size_t>(forgetting_.next);
 }
@@ -191,7 +194,8 @@ Status GenerationSession::Compact(Run* run) {
   CompactionJob job(*cache_, {.sequence = state_.sequence,
                               .rule = run->request->forgetting,
                               .model = model_,
-                              .queries = forgetting_.queries.get()});
+                              .queries = forgetting_.queries.get(),
+                              .uses_figures = uses_figures_});
   ThreadTeam team(model_->threads());
   while (!job.scored() && !IsSet(run->cancel)) {
     SKV_RETURN_IF_ERROR(job.Score(*cache_, &team));
@@ -263,7 +267,7 @@ Status GenerationSession::Step(Run* run) {
   const bool is_prefill = state_.InPrefill();
   StepPlan plan = PlanStep(state_, static_cast<std::size_t>(model_->max_batch_rows()));
   if (forgetting_.next > 0) {
-    if (forgetting_.queries == nullptr)
+    if (forgetting_.queries == nullptr && !uses_figures_)
       forgetting_.queries = run->request->forgetting->MakeCapture();
     plan.slices.front().rows.queries = forgetting_.queries.get();
   }

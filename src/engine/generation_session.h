@@ -58,6 +58,9 @@ class GenerationSession {
   // Tokens that the sequence holds.
   std::int64_t Length() const;
 
+  // Whether what it forgot was chosen by the model's statistics of queries.
+  bool uses_figures() const { return uses_figures_; }
+
  private:
   struct Run;
 
@@ -80,6 +83,8 @@ class GenerationSession {
   bool has_sequence_ = false;
   SequenceState state_;
   ForgettingState forgetting_;  // of the sequence
+  // By the model's statistics of queries: earlier turns have left most of it and none of their own.
+  bool uses_figures_ = false;
 };
 
 }  // namespace swiftkv

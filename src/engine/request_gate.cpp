@@ -46,6 +46,7 @@ Result<RequestGate> RequestGate::Create(const EngineParts& parts, const EngineLi
   gate.limits_ = limits;
   gate.layers_ = parts.model->layer_shapes();
   gate.decoder_ = &parts.model->spec();
+  gate.figures_ = parts.figures;
   gate.limit_bytes_ = parts.cache->Balance().limit_bytes;
   gate.format_ = parts.format;
   SKV_ASSIGN_OR_RETURN(gate.grade_, GradeOf(parts.format));
@@ -103,11 +104,14 @@ Result<std::shared_ptr<const ForgettingRule>> RequestGate::ChooseForgetting(
   if (!wish.forgetting && (!limits_.forgetting || !allowed)) {
     return std::shared_ptr<const ForgettingRule>();
   }
+  const Forgetting asked = wish.forgetting.value_or(Forgetting{});
+  Forgetting complete = CompleteForgetting(asked, limits_.forgetting);
+  if (choice.format != format_) complete.kept_as = asked.kept_as;
   SKV_ASSIGN_OR_RETURN(
       std::shared_ptr<const ForgettingRule> rule,
       MakeForgettingRule(
-          CompleteForgetting(wish.forgetting.value_or(Forgetting{}), limits_.forgetting),
-          {.layers = layers_, .format = choice.format, .decoder = decoder_}));
+          complete,
+          {.layers = layers_, .format = choice.format, .decoder = decoder_, .figures = figures_}));
   if (rule == nullptr || allowed) return rule;
   return Status::InvalidArgument(fmt::format(
       "what is forgotten is lost to a request that reads nothing worse than {}; policy {} needs "
@@ -142,7 +146,10 @@ Status RequestGate::SetStorage(ActiveRequest* request) const {
   request->format = choice.format;
   request->scope.allowed = choice.allowed;
   request->forgetting = choice.forgetting;
-  if (choice.forgetting != nullptr) request->usage.kv.policy = choice.forgetting->name;
+  if (choice.forgetting != nullptr) {
+    request->usage.kv.policy = choice.forgetting->name;
+    request->usage.kv.kept_as = choice.forgetting->kept_as;
+  }
   SKV_ASSIGN_OR_RETURN(request->footprint,
                        KvFootprint::Make(layers_, request->format.key, request->format.value));
   return Status::Ok();

@@ -22,6 +22,8 @@ struct EngineParts {
   const Vocabulary* vocabulary = nullptr;
   KvCache* cache = nullptr;
   KvFormat format;  // the cache's own
+  // Statistics of the model's queries; null where none were measured.
+  std::shared_ptr<const ModelQueryFigures> figures = nullptr;
 };
 
 // What a request asks for as to its cache.
@@ -73,6 +75,7 @@ class RequestGate {
   EngineLimits limits_;
   std::vector<LayerShape> layers_;
   const DecoderSpec* decoder_ = nullptr;
+  std::shared_ptr<const ModelQueryFigures> figures_;
   std::uint64_t limit_bytes_ = 0;
   KvFormat format_;
   Quality grade_ = Quality::kExact;  // of format_

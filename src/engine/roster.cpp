@@ -107,11 +107,11 @@ void Roster::LookUp(std::size_t index) {
   Candidate& candidate = candidates_[index];
   candidate.follows = StillFollows(seat.choice);
   if (candidate.follows) return;
-  const std::int64_t compressed =
-      FindCompressed(*cache_, *seat.request, seat.choice->tokens).tokens;
+  const std::int64_t compressed = FindCompressed(*cache_, *seat.request, *seat.choice).tokens;
   std::int64_t found = compressed;
   if (compressed == 0 && !seat.request->tells_prompt()) {
-    const std::span<const TokenId> tokens = AdoptableTokens(*seat.request, *seat.choice);
+    const std::span<const TokenId> tokens = AdoptableTokens(
+        *seat.request, *seat.choice, FindQueryOrigin(*cache_, *seat.request, *seat.choice));
     found = cache_->FindPrefix(seat.request->format, seat.request->scope, tokens).tokens;
   }
   candidate.follows = Follow(index, found, compressed);
@@ -158,6 +158,7 @@ void Roster::ForkChoices(ActiveRequest* request) {
     choice.computed = first.computed;
     choice.adopted = first.computed;
     choice.last_step = first.last_step;
+    choice.query_origin = first.query_origin;
     choice.forgetting.last = first.forgetting.last;
     choice.forgetting.next = first.forgetting.next;
     if (first.forgetting.queries) choice.forgetting.queries = first.forgetting.queries->Clone();

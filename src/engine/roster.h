@@ -101,6 +101,7 @@ class Roster {
   bool Follow(std::size_t index, std::int64_t computed, std::int64_t ground);
   void JoinPrefills();
   void Adopt(const Seat& seat);
+  static void NoteQueryOrigin(const Seat& seat);
   void NoteHeld(const Seat& seat) const;
   void LeaveQueue(ActiveRequest* request);
   void GiveBack(ActiveChoice* choice);

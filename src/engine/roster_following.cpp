@@ -20,7 +20,8 @@ bool SharesWith(const ActiveRequest& leader, const ActiveRequest& follower) {
 // Whether both keep the same of the same prompt.
 bool ForgetAlike(const ActiveRequest& a, const ActiveRequest& b) {
   return a.forgetting != nullptr && b.forgetting != nullptr && !a.only_compresses() &&
-         !b.only_compresses() && a.forgetting->prompt_recipe == b.forgetting->prompt_recipe;
+         !b.only_compresses() &&
+         a.forgetting->own_recipes.prompt == b.forgetting->own_recipes.prompt;
 }
 
 bool IsComputing(const Candidate& candidate, const Seat& seat) {
@@ -69,8 +70,9 @@ bool Roster::StillFollows(ActiveChoice* choice) const {
 bool Roster::Follow(std::size_t index, std::int64_t computed, std::int64_t ground) {
   const Seat& seat = seats_[index];
   if (seat.request->tells_prompt()) return false;
-  const PrefillView mine = {.tokens = AdoptableTokens(*seat.request, *seat.choice),
-                            .computed = computed};
+  const PrefillView mine = {
+      .tokens = AdoptableTokens(*seat.request, *seat.choice, seat.choice->query_origin),
+      .computed = computed};
   for (std::size_t i = 0; i < seats_.size(); ++i) {
     const Seat& other = seats_[i];
     if (i == index || !GoesBefore(candidates_[i], candidates_[index]) ||

@@ -17,7 +17,10 @@ void Roster::Adopt(const Seat& seat) {
   const std::size_t before = choice.adopted;
   const bool compressed = TakeCompressed(cache_, seat.request, &choice);
   if (compressed) choice.adopted = choice.computed;
-  const std::span<const TokenId> tokens = AdoptableTokens(*seat.request, choice);
+  if (!compressed) choice.query_origin = FindQueryOrigin(*cache_, *seat.request, choice);
+  NoteQueryOrigin(seat);
+  const std::span<const TokenId> tokens =
+      AdoptableTokens(*seat.request, choice, choice.query_origin);
   Result<PrefixHit> hit = PrefixHit{.end = PrefixEnd::kNotShared};
   if (tokens.size() > choice.computed) hit = cache_->AdoptPrefix(*choice.sequence, tokens);
   if (!hit.ok() && !compressed) return;  // no room to describe it: computed instead
@@ -37,6 +40,13 @@ void Roster::Adopt(const Seat& seat) {
   if (!seat.request->left_queue) return;
   cached_tokens_ += taken;
   recorder_->FoundMore(*seat.request, taken);
+}
+
+// What was not found to be otherwise is own.
+void Roster::NoteQueryOrigin(const Seat& seat) {
+  if (seat.request->forgetting == nullptr || !seat.request->forgetting->needs_statistics()) return;
+  const bool is_model = seat.choice->query_origin == QueryOrigin::kModel;
+  seat.request->usage.kv.query_statistics = is_model ? "model" : "own";
 }
 
 Status Roster::Place(std::size_t index) {
@@ -85,6 +95,7 @@ void Roster::Withdraw(std::size_t index) {
   BeginForgetting(*seats_[index].request, &choice);
   choice.phase = ChoicePhase::kWaiting;
   choice.computed = 0;
+  if (!choice.was_preempted) choice.query_origin = QueryOrigin::kUndecided;
 }
 
 void Roster::Preempt(std::size_t index) {
@@ -98,6 +109,7 @@ void Roster::Preempt(std::size_t index) {
   choice.until = 0;
   choice.awaits_segment = false;
   choice.was_preempted = true;
+  if (choice.query_origin == QueryOrigin::kUndecided) choice.query_origin = QueryOrigin::kOwn;
   choice.ended_then = ended_choices_;
   ++seat.request->usage.preemptions;
   ++preemptions_;

@@ -47,6 +47,8 @@ const char* ToldPrefixEnd(PrefixEnd end) {
 // What the cache held of the request at its end.
 Json KeptJson(const KvUsage& kv) {
   return {{"policy", kv.policy},
+          {"kept_as", kv.kept_as},
+          {"query_statistics", kv.query_statistics.empty() ? Json() : Json(kv.query_statistics)},
           {"logical_tokens", kv.logical_tokens},
           {"kept_tokens", kv.kept_tokens},
           {"bytes", kv.bytes},

@@ -107,8 +107,9 @@ void ReadForgetting(FieldReader* fields, EngineRequest* request) {
     forgetting.budget = is_count ? budget->dump() : budget->get<std::string>();
     if (forgetting.budget.empty()) return fields->Fail("kv_budget", "may not be an empty text");
   }
-  const bool says_nothing =
-      forgetting.policy.empty() && !forgetting.ratio && forgetting.budget.empty();
+  fields->String("kv_kept_as", &forgetting.kept_as);
+  const bool says_nothing = forgetting.policy.empty() && !forgetting.ratio &&
+                            forgetting.budget.empty() && forgetting.kept_as.empty();
   if (!says_nothing) request->forgetting = std::move(forgetting);
 }
 

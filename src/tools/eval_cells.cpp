@@ -8,7 +8,7 @@
 #include <charconv>
 
 #include "base/status_macros.h"
-#include "engine/engine_options.h"
+#include "engine/kept_formats.h"
 
 namespace swiftkv {
 namespace {
@@ -42,31 +42,6 @@ KvFormat NamesOf(const PageFormat& format) {
   return {format.key->info().name, format.value->info().name};
 }
 
-// A format and the part of the kept tokens that goes into it.
-struct SmallerFormat {
-  PageFormat format;
-  double share = 0;
-};
-
-Result<SmallerFormat> ParseKeptAs(const std::string& text) {
-  const std::size_t equals = text.find('=');
-  if (equals == std::string::npos) {
-    return Status::InvalidArgument(fmt::format(
-        "kept tokens are kept as \"same\" or partly in a smaller format, FORMAT=SHARE, not: {}",
-        text));
-  }
-  SmallerFormat smaller;
-  SKV_ASSIGN_OR_RETURN(smaller.format, ParsePageFormat(text.substr(0, equals)));
-  SKV_ASSIGN_OR_RETURN(smaller.share, Number(text.substr(equals + 1), "the share of a format"));
-  if (smaller.share > 0 && smaller.share <= 1) return smaller;
-  return Status::InvalidArgument(
-      fmt::format("the share of a format is above 0 and at most 1, not: {}", text));
-}
-
-double BitsOf(const PageFormat& format) {
-  return format.key->info().bits_per_value + format.value->info().bits_per_value;
-}
-
 class CellMaker {
  public:
   explicit CellMaker(const EvalCellLists& lists) : lists_(lists) {}
@@ -80,7 +55,7 @@ class CellMaker {
       cells_.push_back(std::move(whole));
       if (lists_.policies.empty()) continue;
       for (const double ratio : lists_.ratios) {
-        SKV_RETURN_IF_ERROR(Add(format, ratio, random_, BudgetSplit::kUniform, kKeptAsSame));
+        SKV_RETURN_IF_ERROR(Add(format, ratio, random_, BudgetSplit::kUniform, kKeptAsStored));
         for (const PolicyChoice& policy : lists_.policies) {
           SKV_RETURN_IF_ERROR(AddPolicy(format, ratio, policy));
         }
@@ -116,13 +91,14 @@ class CellMaker {
     rule->schedule.when = CompactionSchedule::When::kAfterPrompt;
     rule->kept_formats = {rule->format};
     rule->name = cell.policy;
-    if (kept_as != kKeptAsSame) {
-      SKV_ASSIGN_OR_RETURN(const SmallerFormat smaller, ParseKeptAs(kept_as));
-      if (BitsOf(smaller.format) >= BitsOf(format)) return Status::Ok();  // nothing to win
-      rule->kept_formats.push_back(NamesOf(smaller.format));
-      rule->budget.format_shares = {1 - smaller.share, smaller.share};
+    SKV_ASSIGN_OR_RETURN(const std::optional<SmallerFormat> smaller, ParseKeptAs(kept_as));
+    if (smaller) {
+      if (!IsSmaller(smaller->format, format)) return Status::Ok();  // nothing to win
+      rule->kept_formats.push_back(NamesOf(smaller->format));
+      rule->budget.format_shares = {1 - smaller->share, smaller->share};
     }
-    rule->prompt_recipe = cell.policy;  // of no importance: cells share nothing
+    // Of no importance: cells share nothing.
+    rule->own_recipes.prompt = rule->figures_recipes.prompt = cell.policy;
     cell.cell.rule = std::move(rule);
     if (FindCell(cells_, cell) == cells_.size()) cells_.push_back(std::move(cell));
     return Status::Ok();
@@ -190,7 +166,7 @@ std::size_t FindControl(const std::vector<EvalCell>& cells, const EvalCell& of,
                         std::string_view policy) {
   const auto found = std::find_if(cells.begin(), cells.end(), [&](const EvalCell& cell) {
     return cell.cell.rule != nullptr && policy == cell.cell.rule->policy.policy->info().name &&
-           cell.kept_as == kKeptAsSame && cell.cell.format == of.cell.format &&
+           cell.kept_as == kKeptAsStored && cell.cell.format == of.cell.format &&
            cell.ratio == of.ratio;
   });
   return static_cast<std::size_t>(found - cells.begin());

@@ -9,6 +9,7 @@
 #include "base/process_memory.h"
 #include "base/saturating.h"
 #include "base/status_macros.h"
+#include "engine/kept_formats.h"
 
 namespace swiftkv {
 namespace {
@@ -51,6 +52,10 @@ Result<KvReport> MakeKvReport(const ModelStack& stack) {
   report.policy = stack.forgetting == nullptr ? kNoPolicy : stack.forgetting->name;
   report.ratio = stack.asked_forgetting.ratio;
   report.budget = stack.asked_forgetting.budget;
+  report.kept_as = stack.forgetting == nullptr ? kKeptAsStored : stack.forgetting->kept_as;
+  if (stack.forgetting != nullptr && stack.forgetting->needs_statistics()) {
+    report.query_statistics = stack.session->uses_figures() ? "model" : "own";
+  }
   report.quality = QualityName(cache.format_quality());
   report.bytes_per_token = cache.bytes_per_token();
   if (stack.session->sequence()) {

@@ -19,6 +19,8 @@ struct KvReport {
   std::string policy;              // "none": nothing is forgotten but what a sliding window drops
   std::optional<double> ratio;     // that was asked for
   std::string budget;              // likewise, of what is kept; empty for none
+  std::string kept_as;             // how what is kept is stored
+  std::string query_statistics;    // that the policy looked at: own or model; empty: none
   bool is_automatic = false;       // calibration chose the format
   std::optional<double> mean_kld;  // of the format on this model, where calibration knows it
   std::string quality;             // grade of what the sequence holds

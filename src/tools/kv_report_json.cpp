@@ -14,6 +14,10 @@ nlohmann::ordered_json KvReportJson(const KvReport& kv) {
       {"policy", kv.policy},
       {"ratio", kv.ratio ? nlohmann::ordered_json(*kv.ratio) : nlohmann::ordered_json()},
       {"budget", kv.budget.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(kv.budget)},
+      {"kept_as", kv.kept_as},
+      {"query_statistics", kv.query_statistics.empty()
+                               ? nlohmann::ordered_json()
+                               : nlohmann::ordered_json(kv.query_statistics)},
       {"quality", kv.quality},
       {"bytes_per_token", kv.bytes_per_token},
       {"bits_per_value", std::round(kv.bits_per_value * 1000) / 1000},

@@ -3,6 +3,7 @@
 #include "tools/model_stack.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <utility>
@@ -10,10 +11,13 @@
 #include "base/byte_size.h"
 #include "base/process_memory.h"
 #include "base/status_macros.h"
+#include "formats/codec_table.h"
 #include "tools/interrupt.h"
 #include "tools/key_guide_store.h"
 #include "tools/linear_store.h"
 #include "tools/model_path.h"
+#include "tools/printable_text.h"
+#include "tools/query_figures_store.h"
 
 namespace swiftkv {
 namespace {
@@ -26,6 +30,28 @@ Result<std::unique_ptr<ChatTemplate>> LoadTemplate(const Vocabulary& vocabulary,
   return Status(loaded.status().code(),
                 fmt::format("--raw runs the model without its chat template, which is damaged: {}",
                             loaded.status().message()));
+}
+
+// What cannot be used is as good as not there, but for a word.
+std::shared_ptr<const ModelQueryFigures> LoadQueryFigures(const LanguageModel& model) {
+  Result<ModelQueryFigures> figures =
+      ProcessQueryFiguresStore().Load(model.fingerprint(), model.spec());
+  if (figures.ok()) return std::make_shared<const ModelQueryFigures>(std::move(*figures));
+  if (figures.status().code() != StatusCode::kNotFound) {
+    spdlog::warn("{}", PrintableLine(figures.status().message()));
+  }
+  return nullptr;
+}
+
+// Whether keys of what is kept are rounded, in the sequence's format or in part of it.
+bool RoundsKeys(const PageFormat& format, const ForgettingRule* rule) {
+  if (format.key->info().has_scales) return true;
+  if (rule == nullptr) return false;
+  return std::any_of(rule->kept_formats.begin(), rule->kept_formats.end(),
+                     [](const KvFormat& kept) {
+                       const Result<const PageCodec*> codec = FindCodec(kept.key);
+                       return codec.ok() && (*codec)->info().has_scales;
+                     });
 }
 
 Result<std::unique_ptr<KvCache>> CreateCache(const KvCacheOptions& options) {
@@ -58,18 +84,24 @@ Result<ModelStack> LoadModelStack(const RunOptions& options, const ProgressCallb
   SKV_ASSIGN_OR_RETURN(const PageFormat format, PageFormatOf(options.cache));
   cache_options.key_format = format.key->info().name;
   cache_options.value_format = format.value->info().name;
-  if (const std::optional<Forgetting> forgetting = ForgettingOf(options.forgetting)) {
+  const bool may_forget = options.cache.quality.value_or(Quality::kAny) == Quality::kAny;
+  const std::optional<Forgetting> forgetting = ForgettingOf(options.forgetting);
+  if (may_forget && (forgetting || options.cache.quality)) {
+    stack.query_figures = LoadQueryFigures(*stack.model);
+  }
+  if (forgetting) {
     stack.asked_forgetting = *forgetting;
     const KvFormat own = {.key = cache_options.key_format, .value = cache_options.value_format};
     SKV_ASSIGN_OR_RETURN(stack.forgetting,
                          MakeForgettingRule(*forgetting, {.layers = cache_options.layers,
                                                           .format = own,
-                                                          .decoder = &stack.model->spec()}));
+                                                          .decoder = &stack.model->spec(),
+                                                          .figures = stack.query_figures}));
   }
   // Requests may ask for it as long as nothing forbids it.
-  cache_options.keeps_headroom = options.cache.quality.value_or(Quality::kAny) == Quality::kAny &&
-                                 (stack.forgetting != nullptr || options.cache.quality);
-  if (format.key->info().has_scales) {
+  cache_options.keeps_headroom =
+      may_forget && (stack.forgetting != nullptr || options.cache.quality);
+  if (RoundsKeys(format, stack.forgetting.get())) {
     SKV_ASSIGN_OR_RETURN(const std::uint64_t bound,
                          ResolveKvBytes(options.cache.memory, stack.model->memory()));
     SKV_ASSIGN_OR_RETURN(cache_options.key_guides,

@@ -31,7 +31,10 @@ struct ModelStack {
   AutomaticKvMemory automatic_memory;           // what --kv-memory auto gives, given or not
   std::uint64_t resident_before_cache = 0;      // bytes of the process
   KvChoice kv_choice;                           // how the cache's format came about
-  Forgetting asked_forgetting;                  // by flags
+  // Statistics of the model's queries that `eval --query-stats` has kept; null: none, or nobody may
+  // forget.
+  std::shared_ptr<const ModelQueryFigures> query_figures;
+  Forgetting asked_forgetting;                       // by flags
   std::shared_ptr<const ForgettingRule> forgetting;  // of the session's replies; null: none
   std::unique_ptr<KvCache> cache;
   std::unique_ptr<GenerationSession> session;

@@ -71,7 +71,8 @@ class PromptRun {
         .model = stack_.model.get(),
         .vocabulary = stack_.vocabulary.get(),
         .cache = stack_.cache.get(),
-        .format = {.key = format.key->info().name, .value = format.value->info().name}};
+        .format = {.key = format.key->info().name, .value = format.value->info().name},
+        .figures = stack_.query_figures};
     const auto start = std::chrono::steady_clock::now();
     SKV_ASSIGN_OR_RETURN(engine_, EngineThread::Start(parts, limits));
     while (done_ < items_.size() && !output_.reader_left()) {

@@ -48,7 +48,10 @@ Json ReplyJson(const PromptReply& reply) {
   object["completion_tokens"] = usage.completion_tokens;
   object["seed"] = usage.seed;
   object["preemptions"] = usage.preemptions;
+  const std::string& statistics = usage.kv.query_statistics;
   object["kv"] = {{"policy", usage.kv.policy},
+                  {"kept_as", usage.kv.kept_as},
+                  {"query_statistics", statistics.empty() ? Json() : Json(statistics)},
                   {"logical_tokens", usage.kv.logical_tokens},
                   {"kept_tokens", usage.kv.kept_tokens},
                   {"bytes_used", usage.kv.bytes},

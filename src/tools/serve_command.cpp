@@ -113,7 +113,8 @@ Result<int> Serve(const ServeOptions& options) {
   const EngineParts parts = {.model = stack.model.get(),
                              .vocabulary = stack.vocabulary.get(),
                              .cache = stack.cache.get(),
-                             .format = format};
+                             .format = format,
+                             .figures = stack.query_figures};
   EngineLimits limits = options.limits;
   limits.ceiling = options.cache.quality;
   limits.forgetting = ForgettingOf(options.forgetting);

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/segment_recipe.h"
+
 namespace swiftkv {
 namespace {
 
@@ -43,13 +45,15 @@ TEST(ForgettingRuleTest, TheTextNamesSettingsOfPolicyAndBudget) {
 }
 
 TEST(ForgettingRuleTest, WhatKeepsOtherPagesHasAnotherRecipe) {
-  const auto recipe = [](const Forgetting& asked) { return Make(asked).value()->prompt_recipe; };
+  const auto recipe = [](const Forgetting& asked) {
+    return Make(asked).value()->own_recipes.prompt;
+  };
   const std::string half = recipe({.policy = "keydiff", .ratio = 0.5});
   EXPECT_EQ(recipe({.policy = "keydiff:recent=128", .ratio = 0.5}), half);
   EXPECT_NE(recipe({.policy = "keydiff", .ratio = 0.51}), half);
   EXPECT_NE(recipe({.policy = "random", .ratio = 0.5}), half);
   EXPECT_NE(recipe({.policy = "keydiff:split=ada", .ratio = 0.5}), half);
-  EXPECT_NE(Make({.policy = "keydiff", .ratio = 0.5}).value()->shared_recipe, half);
+  EXPECT_NE(Make({.policy = "keydiff", .ratio = 0.5}).value()->own_recipes.shared, half);
 }
 
 TEST(ForgettingRuleTest, BudgetsInBytesAreThoseOfTokensThatFit) {
@@ -85,6 +89,12 @@ TEST(ForgettingRuleTest, NonsenseIsRefusedWithWhatIsAccepted) {
       {{.policy = "keydiff:recent=1.5", .ratio = 0.5}, "whole number from 0"},
       {{.policy = "keydiff:recent=-3", .ratio = 0.5}, "not: -3"},
       {{.policy = "keydiff:split=fair", .ratio = 0.5}, "uniform, pyramid, ada, global"},
+      {{.policy = "keydiff", .ratio = 0.5, .kept_as = "int8"}, "FORMAT=SHARE, not: int8"},
+      {{.policy = "keydiff", .ratio = 0.5, .kept_as = "int8=2"}, "at most 1, not: int8=2"},
+      {{.policy = "keydiff", .ratio = 0.5, .kept_as = "int8="}, "at most 1, not: int8="},
+      {{.policy = "keydiff", .ratio = 0.5, .kept_as = "q5=0.5"}, "got \"q5\""},
+      {{.policy = "keydiff", .ratio = 0.5, .kept_as = "f16=0.5"}, "smaller format in part"},
+      {{.kept_as = "int8=0.5"}, "needs a policy"},
       {{.policy = "snapkv", .ratio = 0.5}, "needed by policy: snapkv"},
       {{.policy = "expected_attention", .ratio = 0.5}, "needed by policy: expected_attention"},
   };
@@ -107,6 +117,40 @@ TEST(ForgettingRuleTest, APolicyThatLooksAtTheQuestionWaitsForItWhateverTheBudge
   EXPECT_EQ(rule->schedule.MostHeld(5000, 5001), 5000);
 }
 
+TEST(ForgettingRuleTest, PartOfWhatIsKeptMayGoIntoASmallerFormat) {
+  const auto rule = Make({.policy = "keydiff", .ratio = 0.5, .kept_as = "int8=0.50"}).value();
+  EXPECT_EQ(rule->kept_as, "int8=0.5");
+  EXPECT_THAT(rule->kept_formats, testing::ElementsAre(KvFormat{}, KvFormat{"int8", "int8"}));
+  EXPECT_THAT(rule->budget.format_shares, testing::ElementsAre(0.5, 0.5));
+  const auto plain = Make({.policy = "keydiff", .ratio = 0.5}).value();
+  EXPECT_EQ(plain->kept_as, "same");
+  EXPECT_EQ(
+      Make({.policy = "keydiff", .ratio = 0.5, .kept_as = "same"}).value()->own_recipes.prompt,
+      plain->own_recipes.prompt);
+  const auto other = Make({.policy = "keydiff", .ratio = 0.5, .kept_as = "fp8_e4m3=0.5"}).value();
+  EXPECT_NE(rule->own_recipes.prompt, plain->own_recipes.prompt);
+  EXPECT_NE(rule->own_recipes.prompt, other->own_recipes.prompt) << "the shares are the same";
+  EXPECT_NE(rule->own_recipes.shared, other->own_recipes.shared);
+}
+
+TEST(ForgettingRuleTest, ARecipeIsReadAsItWasWritten) {
+  const auto rule =
+      Make({.policy = "sink_recent:sinks=8", .ratio = 0.25, .kept_as = "int8=0.5"}).value();
+  const RecipeFields shared = ReadRecipe(rule->own_recipes.shared);
+  EXPECT_TRUE(shared.is_shared);
+  EXPECT_EQ(shared.policy, "sink_recent:sinks=8");
+  EXPECT_EQ(shared.ratio, 0.25);
+  EXPECT_EQ(shared.budget_tokens, std::nullopt);
+  EXPECT_EQ(shared.kept_as, "int8=0.5");
+  EXPECT_EQ(shared.statistics, "");
+  const auto budget = Make({.policy = "keydiff", .budget = "320tokens"}).value();
+  const RecipeFields prompt = ReadRecipe(budget->own_recipes.prompt);
+  EXPECT_FALSE(prompt.is_shared);
+  EXPECT_EQ(prompt.budget_tokens, static_cast<std::uint64_t>(budget->schedule.target));
+  EXPECT_EQ(prompt.kept_as, "same");
+  EXPECT_EQ(ReadRecipe("").policy, "");
+}
+
 TEST(ForgettingRuleTest, AModelOfWindowsAloneHasNothingToForget) {
   const std::vector<LayerShape> windows(2, LayerShape{.kv_heads = 1, .head_dim = 64, .window = 64});
   const auto rule =
@@ -122,6 +166,10 @@ TEST(ForgettingRuleTest, FieldsThatAreLeftOutAreTheEnginesOwn) {
   EXPECT_EQ(CompleteForgetting({.policy = "random"}, own).ratio, 0.5);
   EXPECT_EQ(CompleteForgetting({.policy = "random", .budget = "512"}, own).ratio, std::nullopt);
   EXPECT_EQ(CompleteForgetting({.policy = "none"}, own).ratio, std::nullopt);
+  EXPECT_EQ(
+      CompleteForgetting({.ratio = 0.25}, Forgetting{.policy = "keydiff", .kept_as = "int8=1"})
+          .kept_as,
+      "int8=1");
 }
 
 }  // namespace

@@ -146,6 +146,50 @@ TEST(ForgettingTest, APolicyThatLooksAtTheQuestionKeepsToABudgetAfterIt) {
   }
 }
 
+TEST(ForgettingTest, PartOfWhatIsKeptInASmallerFormatLeavesRoomForMore) {
+  TinyEngine tiny = MakeTinyEngine(kOptions, kLimits);
+  EngineRequest plain = ForgettingRequest(TinyPrompt(500), 8);
+  TokenStream first = tiny.Submit(plain);
+  ReadAll(&first);
+  EngineRequest mixed = plain;
+  mixed.forgetting->kept_as = "int8=0.5";
+  TokenStream second = tiny.Submit(mixed);
+  EXPECT_THAT(ReadAll(&second).front().tokens, SizeIs(8));
+  ASSERT_TRUE(second.status().ok()) << second.status().message();
+  EXPECT_EQ(first.usage().kv.kept_as, "same");
+  EXPECT_EQ(second.usage().kv.kept_as, "int8=0.5");
+  EXPECT_EQ(second.usage().kv.compressed_tokens, 0) << "of another recipe";
+  EXPECT_EQ(second.usage().kv.compactions, 1);
+  EXPECT_GT(second.usage().kv.kept_tokens, first.usage().kv.kept_tokens * 13 / 10);
+  EXPECT_LE(second.usage().kv.bytes, first.usage().kv.bytes * 105 / 100);
+  TokenStream again = tiny.Submit(mixed);
+  ReadAll(&again);
+  EXPECT_GT(again.usage().kv.compressed_tokens, 300);
+  tiny.ExpectDrained();
+}
+
+TEST(ForgettingTest, TheEnginesSmallerFormatIsForRequestsInItsFormat) {
+  EngineLimits limits = kLimits;
+  limits.forgetting =
+      Forgetting{.policy = std::string("keydiff") + kSettings, .ratio = 0.5, .kept_as = "int8=1"};
+  TinyEngine tiny = MakeTinyEngine(kOptions, limits);
+  TokenStream silent = tiny.Submit(GreedyRequest(TinyPrompt(300), 4));
+  ReadAll(&silent);
+  EXPECT_EQ(silent.usage().kv.kept_as, "int8=1");
+  EngineRequest small = GreedyRequest(TinyPrompt(300, 2), 4);
+  small.format = KvFormat{"int8", "int8"};
+  TokenStream other = tiny.Submit(small);
+  ReadAll(&other);
+  EXPECT_EQ(other.usage().kv.kept_as, "same");
+  EXPECT_EQ(other.usage().kv.compactions, 1);
+  EngineRequest declined = GreedyRequest(TinyPrompt(300, 3), 4);
+  declined.forgetting = Forgetting{.kept_as = "same"};
+  TokenStream whole = tiny.Submit(declined);
+  ReadAll(&whole);
+  EXPECT_EQ(whole.usage().kv.kept_as, "same");
+  tiny.ExpectDrained();
+}
+
 TEST(ForgettingTest, ALevelOrACeilingThatForbidsItIsTold) {
   TinyEngine tiny = MakeTinyEngine(kOptions, kLimits);
   EngineRequest near = ForgettingRequest(TinyPrompt(100), 4);

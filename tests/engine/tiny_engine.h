@@ -93,14 +93,15 @@ struct TinyEngine {
   }
 };
 
-inline TinyEngine MakeTinyEngine(const TinySessionOptions& options,
-                                 const EngineLimits& limits = {}) {
+inline TinyEngine MakeTinyEngine(const TinySessionOptions& options, const EngineLimits& limits = {},
+                                 std::shared_ptr<const ModelQueryFigures> figures = nullptr) {
   TinyEngine made;
   made.parts = MakeTinySession(options);
   const EngineParts parts = {.model = made.parts.model.get(),
                              .vocabulary = made.parts.vocabulary.get(),
                              .cache = made.parts.cache.get(),
-                             .format = {.key = "f32", .value = "f32"}};
+                             .format = {.key = "f32", .value = "f32"},
+                             .figures = std::move(figures)};
   made.engine = EngineThread::Start(parts, limits).value();
   return made;
 }

@@ -57,6 +57,17 @@ TEST(KvFieldsTest, ABudgetIsANumberOrAText) {
   }
 }
 
+TEST(KvFieldsTest, PartOfWhatIsKeptIsStoredAsAsked) {
+  ServedTinyModel served({}, kLimits, kOptions);
+  Json request = Forgets(Request(400));
+  request["kv_kept_as"] = "int8=0.5";
+  const ApiReply reply = served.PostJson("/v1/completions", request);
+  ASSERT_EQ(reply.status, 200) << reply.body.dump();
+  EXPECT_EQ(reply.body["swiftkv"]["kv"]["kept_as"], "int8=0.5");
+  EXPECT_EQ(reply.body["swiftkv"]["kv"]["query_statistics"], nullptr);
+  EXPECT_GT(reply.body["swiftkv"]["kv"]["kept_tokens"], 260);
+}
+
 TEST(KvFieldsTest, NonsenseIsRefusedBeforeAnythingIsComputed) {
   ServedTinyModel served({}, kLimits, kOptions);
   const auto refusal = [&served](const Json& fields) {
@@ -74,6 +85,13 @@ TEST(KvFieldsTest, NonsenseIsRefusedBeforeAnythingIsComputed) {
   EXPECT_THAT(refusal({{"kv_policy", kPolicy}, {"kv_budget", ""}}), HasSubstr("kv_budget"));
   EXPECT_THAT(refusal({{"kv_policy", kPolicy}, {"kv_budget", 512}, {"kv_ratio", 0.5}}),
               HasSubstr("not both"));
+  EXPECT_THAT(refusal({{"kv_policy", kPolicy}, {"kv_ratio", 0.5}, {"kv_kept_as", "int8=2"}}),
+              HasSubstr("at most 1, not: int8=2"));
+  EXPECT_THAT(refusal({{"kv_policy", kPolicy}, {"kv_ratio", 0.5}, {"kv_kept_as", 8}}),
+              HasSubstr("kv_kept_as"));
+  EXPECT_THAT(refusal({{"kv_policy", kPolicy}, {"kv_ratio", 0.5}, {"kv_kept_as", "f32=0.5"}}),
+              HasSubstr("smaller format"));
+  EXPECT_THAT(refusal({{"kv_kept_as", "int8=0.5"}}), HasSubstr("needs a policy"));
   EXPECT_THAT(refusal({{"kv_policy", kPolicy}}), HasSubstr("ratio"));
   EXPECT_THAT(refusal({{"kv_ratio", 0.5}}), HasSubstr("needs a policy"));
   EXPECT_THAT(refusal({{"kv_policy", kPolicy}, {"kv_ratio", 0.5}, {"kv_quality", "exact"}}),
