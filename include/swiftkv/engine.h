@@ -73,9 +73,10 @@ struct EngineSnapshot {
   std::uint64_t forgotten_tokens = 0;  // by these, summed over heads
   PrefixCounters prefixes;             // of the cache
   SegmentTotals segments;              // likewise
-  PinnedPrefixes pinned;               // likewise
-  double queue_seconds = 0;            // waited for first places, all requests together
-  double forward_seconds = 0;          // spent in forward passes
+  std::shared_ptr<const std::vector<SegmentDescription>> described_segments;  // likewise
+  PinnedPrefixes pinned;                                                      // likewise
+  double queue_seconds = 0;       // waited for first places, all requests together
+  double forward_seconds = 0;     // spent in forward passes
   double busy_seconds = 0;        // in steps: forward passes, scheduling, sampling and the rest
   double running_seconds = 0;     // the same, counted once for each choice in the cache
   double compaction_seconds = 0;  // of busy_seconds: scoring, planning and moving what is kept

@@ -272,7 +272,7 @@ void Roster::Fail(ActiveRequest* request, const Status& status) {
   Close(request, status);
 }
 
-void Roster::Report(EngineSnapshot* snapshot) const {
+void Roster::Report(EngineSnapshot* snapshot) {
   snapshot->generated_tokens = generated_tokens_;
   recorder_->BeginMoment();
   for (const auto& request : requests_) {
@@ -296,6 +296,13 @@ void Roster::Report(EngineSnapshot* snapshot) const {
   snapshot->forgotten_tokens = forgotten_tokens_;
   snapshot->compaction_seconds = compaction_seconds_;
   snapshot->segments = cache_->segment_totals();
+  // Put together anew only where something has changed.
+  if (described_ == nullptr || snapshot->segments != described_totals_) {
+    described_totals_ = snapshot->segments;
+    described_ =
+        std::make_shared<const std::vector<SegmentDescription>>(cache_->DescribeSegments());
+  }
+  snapshot->described_segments = described_;
   snapshot->prefixes = cache_->prefix_counters();
   snapshot->pinned = cache_->pinned_prefixes();
   snapshot->queue_seconds = queue_seconds_;

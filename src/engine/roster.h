@@ -89,7 +89,7 @@ class Roster {
   void Fail(ActiveRequest* request, const Status& status);
 
   // Fills what is known here, and tells the recorder what is held now.
-  void Report(EngineSnapshot* snapshot) const;
+  void Report(EngineSnapshot* snapshot);
 
  private:
   void Estimate(const ActiveRequest& request, const ActiveChoice& choice, std::int64_t shared,
@@ -127,6 +127,8 @@ class Roster {
   std::uint64_t cached_tokens_ = 0;
   std::uint64_t generated_tokens_ = 0;  // of ended requests
   double queue_seconds_ = 0;
+  std::shared_ptr<const std::vector<SegmentDescription>> described_;
+  SegmentTotals described_totals_;  // when described_ was put together
 };
 
 }  // namespace swiftkv

@@ -2,12 +2,16 @@
 // Writes the balance of bytes, formats and prefixes, each with its sum.
 #include "server/kv_json.h"
 
+#include "engine/segment_recipe.h"
+
 namespace swiftkv {
 namespace {
 
 std::string NameOf(const KvFormat& format) {
   return format.key == format.value ? format.key : format.key + "/" + format.value;
 }
+
+Json TextOrNull(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
 // The first five add up to `mapped`.
 Json BytesJson(const KvBalance& bytes) {
@@ -42,12 +46,42 @@ Json PrefixesJson(const EngineSnapshot& now) {
           {"pinned_blocks", now.pinned.blocks}};
 }
 
+Json DescribedJson(const EngineSnapshot& now) {
+  Json list = Json::array();
+  if (now.described_segments == nullptr) return list;
+  for (const SegmentDescription& one : *now.described_segments) {
+    const RecipeFields recipe = ReadRecipe(one.recipe);
+    Json formats = Json::array();
+    for (const KvFormat& format : one.formats) formats.push_back(NameOf(format));
+    list.push_back({{"policy", TextOrNull(recipe.policy)},
+                    {"ratio", recipe.ratio ? Json(*recipe.ratio) : Json()},
+                    {"budget_tokens", recipe.budget_tokens ? Json(*recipe.budget_tokens) : Json()},
+                    {"kept_as", TextOrNull(recipe.kept_as)},
+                    {"query_statistics", TextOrNull(recipe.statistics)},
+                    {"asked_for", recipe.is_shared},
+                    {"findable", one.findable},
+                    {"format", NameOf(one.format)},
+                    {"page_formats", formats},
+                    {"tokens", one.end},
+                    {"kept_tokens", one.kept_tokens},
+                    {"bytes", one.bytes},
+                    {"users", one.users},
+                    {"hits", one.adoptions}});
+  }
+  return list;
+}
+
 // Compressed prefixes; their bytes are among the others by who holds them.
 Json SegmentsJson(const EngineSnapshot& now) {
-  return {{"segments", now.segments.segments},   {"findable", now.segments.findable},
-          {"idle", now.segments.idle},           {"bytes", now.segments.page_bytes},
-          {"compactions", now.compactions},      {"forgotten_tokens", now.forgotten_tokens},
-          {"adoptions", now.segments.adoptions}, {"evictions", now.segments.evictions}};
+  return {{"list", DescribedJson(now)},
+          {"segments", now.segments.segments},
+          {"findable", now.segments.findable},
+          {"idle", now.segments.idle},
+          {"bytes", now.segments.page_bytes},
+          {"compactions", now.compactions},
+          {"forgotten_tokens", now.forgotten_tokens},
+          {"adoptions", now.segments.adoptions},
+          {"evictions", now.segments.evictions}};
 }
 
 double WasteFraction(const EngineReport& report) {

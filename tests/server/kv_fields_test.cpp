@@ -124,6 +124,18 @@ TEST(KvFieldsTest, APrefixIsCompressedOnceForAll) {
   } while (held["adoptions"] != 1);
   EXPECT_EQ(held["segments"], 1);
   EXPECT_GT(held["bytes"], 0);
+  ASSERT_EQ(held["list"].size(), 1U);
+  const Json& segment = held["list"][0];
+  EXPECT_EQ(segment["policy"], "keydiff");
+  EXPECT_EQ(segment["ratio"], 0.5);
+  EXPECT_EQ(segment["budget_tokens"], nullptr);
+  EXPECT_EQ(segment["kept_as"], "same");
+  EXPECT_EQ(segment["asked_for"], true);
+  EXPECT_EQ(segment["findable"], true);
+  EXPECT_EQ(segment["tokens"], 320);
+  EXPECT_LT(segment["kept_tokens"], 180);
+  EXPECT_EQ(segment["bytes"], held["bytes"]);
+  EXPECT_EQ(segment["hits"], 1);
 }
 
 TEST(KvFieldsTest, AChatsBeginningServesLaterTurns) {
