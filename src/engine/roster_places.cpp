@@ -12,7 +12,7 @@ namespace swiftkv {
 
 // Takes what is findable beyond what the choice holds.
 void Roster::Adopt(const Seat& seat) {
-  if (seat.request->tells_prompt()) return;
+  if (seat.request->tells_prompt()) return NoteQueryOrigin(seat);
   ActiveChoice& choice = *seat.choice;
   const std::size_t before = choice.adopted;
   const bool compressed = TakeCompressed(cache_, seat.request, &choice);
