@@ -7,21 +7,19 @@
 #include <vector>
 
 #include "engine/forgetting_evaluation.h"
+#include "engine/kept_formats.h"
 #include "policy/budget_split.h"
 #include "swiftkv/page_layout.h"
 #include "swiftkv/status.h"
 
 namespace swiftkv {
 
-// How kept tokens are kept where none goes into a smaller format.
-inline constexpr const char* kKeptAsSame = "same";
-
 struct EvalCell {
   ForgettingCell cell;
   std::string policy;  // canonical text, or kNoPolicy
   double ratio = 0;
   BudgetSplit split = BudgetSplit::kUniform;
-  std::string kept_as = kKeptAsSame;  // "int8=0.5": a format that part of the kept tokens go into
+  std::string kept_as = kKeptAsStored;  // "int8=0.5": a format that part of the kept tokens go into
 };
 
 // What cells are made of.

@@ -96,7 +96,7 @@ class ForgettingRun {
     SKV_ASSIGN_OR_RETURN(options_.kv_bytes,
                          ResolveKvBytes(task_.measurement.memory, model->memory()));
     const bool guided = std::any_of(task_.cells.begin(), task_.cells.end(), [](const auto& cell) {
-      return HasScales(cell.cell.format) || cell.kept_as != kKeptAsSame;
+      return HasScales(cell.cell.format) || cell.kept_as != kKeptAsStored;
     });
     if (guided) {
       SKV_ASSIGN_OR_RETURN(options_.key_guides, GuidesFromCalibrationText(
@@ -190,7 +190,7 @@ class ForgettingRun {
       EvalCell uniform = cell;
       uniform.split = BudgetSplit::kUniform;
       EvalCell same = cell;
-      same.kept_as = kKeptAsSame;
+      same.kept_as = kKeptAsStored;
       row.less_random = Compare(i, FindControl(task_.cells, cell, "random"), settings);
       row.less_sink_recent = Compare(i, FindControl(task_.cells, cell, "sink_recent"), settings);
       row.less_uniform = Compare(i, FindCell(task_.cells, uniform), settings);

@@ -122,7 +122,7 @@ std::string NameOf(const EvalCell& cell) {
   std::string name = cell.policy;
   if (cell.policy == kNoPolicy) return name;
   if (cell.split != BudgetSplit::kUniform) name += fmt::format(" {}", SplitName(cell.split));
-  if (cell.kept_as != kKeptAsSame) name += fmt::format(" {}", cell.kept_as);
+  if (cell.kept_as != kKeptAsStored) name += fmt::format(" {}", cell.kept_as);
   return name;
 }
 
