@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <string_view>
 
 #include "base/byte_size.h"
@@ -67,13 +68,14 @@ constexpr NumberSetting kNumbers[] = {
 };
 
 // Takes key=value where the budget knows the key. False: it is the policy's.
-Result<bool> TakeSetting(std::string_view text, BudgetSettings* budget) {
+Result<bool> TakeSetting(std::string_view text, BudgetSettings* budget,
+                         std::optional<BudgetSplit>* split) {
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos) return false;
   const std::string_view key = text.substr(0, equals);
   const std::string_view value = text.substr(equals + 1);
   if (key == "split") {
-    SKV_ASSIGN_OR_RETURN(budget->split, FindBudgetSplit(value));
+    SKV_ASSIGN_OR_RETURN(*split, FindBudgetSplit(value));
     return true;
   }
   for (const NumberSetting& setting : kNumbers) {
@@ -97,6 +99,7 @@ Result<bool> TakeSetting(std::string_view text, BudgetSettings* budget) {
 
 // Splits "NAME:key=value,..." into what the policy reads and what the budget does.
 Status ReadPolicy(std::string_view text, ForgettingRule* rule) {
+  std::optional<BudgetSplit> split;
   const std::size_t colon = text.find(':');
   std::string own(text.substr(0, colon));
   if (colon != std::string_view::npos) {
@@ -105,7 +108,7 @@ Status ReadPolicy(std::string_view text, ForgettingRule* rule) {
     for (;;) {
       const std::size_t comma = rest.find(',');
       const std::string_view item = rest.substr(0, comma);
-      SKV_ASSIGN_OR_RETURN(const bool taken, TakeSetting(item, &rule->budget));
+      SKV_ASSIGN_OR_RETURN(const bool taken, TakeSetting(item, &rule->budget, &split));
       if (!taken) {
         own += separator + std::string(item);
         separator = ',';
@@ -115,6 +118,7 @@ Status ReadPolicy(std::string_view text, ForgettingRule* rule) {
     }
   }
   SKV_ASSIGN_OR_RETURN(rule->policy, ParsePolicy(own));
+  rule->budget.split = split.value_or(rule->policy.policy->info().usual_split);
   return Status::Ok();
 }
 

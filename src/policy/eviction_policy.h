@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "policy/budget_split.h"
 #include "policy/score_inputs.h"
 #include "swiftkv/status.h"
 
@@ -32,6 +33,7 @@ struct PolicyInfo {
   ScoreNeeds needs;
   bool query_agnostic;  // the scores do not depend on the question, so a compressed prefix may be
                         // shared
+  BudgetSplit usual_split;  // how a budget is divided where nobody says, by what was measured
   std::span<const ParameterSpec> parameters;
 };
 

@@ -40,6 +40,7 @@ constexpr PolicyInfo kInfo = {
     .paper = "Expected Attention: KV Cache Compression by Estimating Attention (2025)",
     .needs = {.keys = true, .value_norms = true, .query_statistics = true},
     .query_agnostic = true,
+    .usual_split = BudgetSplit::kAda,
     .parameters = kParameters,
 };
 

@@ -23,6 +23,7 @@ constexpr PolicyInfo kInfo = {
     .paper = "KeyDiff: Key Similarity-Based KV Cache Eviction (2025)",
     .needs = {.keys = true},
     .query_agnostic = true,
+    .usual_split = BudgetSplit::kAda,
     .parameters = {},
 };
 

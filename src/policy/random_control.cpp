@@ -18,6 +18,7 @@ constexpr PolicyInfo kInfo = {
     .paper = "none; a control",
     .needs = {},
     .query_agnostic = true,
+    .usual_split = BudgetSplit::kUniform,
     .parameters = {},
 };
 

@@ -25,6 +25,7 @@ constexpr PolicyInfo kInfo = {
     .paper = "Efficient Streaming Language Models with Attention Sinks (2023); a control",
     .needs = {},
     .query_agnostic = true,
+    .usual_split = BudgetSplit::kUniform,
     .parameters = {&kSinks, 1},
 };
 

@@ -36,6 +36,7 @@ constexpr PolicyInfo kInfo = {
     .paper = "SnapKV: LLM Knows What You Are Looking for Before Generation (2024)",
     .needs = {.probabilities = true},
     .query_agnostic = false,
+    .usual_split = BudgetSplit::kUniform,
     .parameters = kParameters,
 };
 

@@ -44,6 +44,16 @@ TEST(ForgettingRuleTest, TheTextNamesSettingsOfPolicyAndBudget) {
   EXPECT_EQ(rule->schedule.shortest, 64);
 }
 
+TEST(ForgettingRuleTest, APolicyBringsTheSplitThatWasMeasuredBestForIt) {
+  const auto split = [](const std::string& policy) {
+    return Make({.policy = policy, .ratio = 0.5}).value()->budget.split;
+  };
+  EXPECT_EQ(split("keydiff"), BudgetSplit::kAda);
+  EXPECT_EQ(split("random"), BudgetSplit::kUniform);
+  EXPECT_EQ(split("keydiff:split=global"), BudgetSplit::kGlobal);
+  EXPECT_EQ(split("random:split=ada"), BudgetSplit::kAda);
+}
+
 TEST(ForgettingRuleTest, WhatKeepsOtherPagesHasAnotherRecipe) {
   const auto recipe = [](const Forgetting& asked) {
     return Make(asked).value()->own_recipes.prompt;
@@ -52,7 +62,7 @@ TEST(ForgettingRuleTest, WhatKeepsOtherPagesHasAnotherRecipe) {
   EXPECT_EQ(recipe({.policy = "keydiff:recent=128", .ratio = 0.5}), half);
   EXPECT_NE(recipe({.policy = "keydiff", .ratio = 0.51}), half);
   EXPECT_NE(recipe({.policy = "random", .ratio = 0.5}), half);
-  EXPECT_NE(recipe({.policy = "keydiff:split=ada", .ratio = 0.5}), half);
+  EXPECT_NE(recipe({.policy = "keydiff:split=uniform", .ratio = 0.5}), half);
   EXPECT_NE(Make({.policy = "keydiff", .ratio = 0.5}).value()->own_recipes.shared, half);
 }
 
