@@ -54,8 +54,10 @@ Result<PrefixHit> SequenceSet::AdoptPrefix(SequenceId id, std::span<const std::i
   EndReservation(&sequence);
   const std::int64_t before = sequence.length;
   const std::int64_t published = names.published_end;
+  HoldTail(match);  // room for the whole blocks may have to be made
   if (match.blocks > whole) {
     if (!TryAdopt(&sequence, match)) {
+      LetGoOfTail(match);
       return Status::ResourceExhausted(fmt::format(
           "the KV cache has no room for the page tables of {} blocks found; {} of {} bytes are "
           "left",
@@ -66,6 +68,7 @@ Result<PrefixHit> SequenceSet::AdoptPrefix(SequenceId id, std::span<const std::i
   if (match.tail != kNoNode && match.hit.tokens > sequence.length) {
     CopyTail(&sequence, match, tokens);
   }
+  LetGoOfTail(match);
   names.grade = Worse(names.grade, match.hit.grade);
   match.hit.tokens = sequence.length;
   names.hit_tokens += static_cast<std::uint64_t>(sequence.length - before);
@@ -141,6 +144,19 @@ void SequenceSet::MakePlaceForAdopted(Sequence* sequence, const PrefixMatch& mat
   }
   for (std::int64_t block = first; block < match.blocks; ++block) table.Append(Arena::kNoFrame);
   if (sequence->format->seals(group)) table.MarkSealed(match.blocks);
+}
+
+void SequenceSet::HoldTail(const PrefixMatch& match) {
+  for (std::size_t group = 0; match.tail != kNoNode && group < held_blocks_.size(); ++group) {
+    index_.pool(match.tail, group).AddReference(index_.tree().frames(match.tail)[group]);
+  }
+}
+
+void SequenceSet::LetGoOfTail(const PrefixMatch& match) {
+  for (std::size_t group = 0; match.tail != kNoNode && group < held_blocks_.size(); ++group) {
+    const std::uint32_t frame = index_.tree().frames(match.tail)[group];
+    index_.pool(match.tail, group).Release({&frame, 1});
+  }
 }
 
 // Best effort: without room the sequence ends with its last whole block, or as it was.

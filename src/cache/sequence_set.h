@@ -172,6 +172,9 @@ class SequenceSet {
   bool TryAdopt(Sequence* sequence, const PrefixMatch& match);
   std::int64_t FirstAdopted(const PrefixMatch& match, std::size_t group) const;
   void MakePlaceForAdopted(Sequence* sequence, const PrefixMatch& match, std::size_t group);
+  // Keeps the block that agrees in part from being evicted meanwhile.
+  void HoldTail(const PrefixMatch& match);
+  void LetGoOfTail(const PrefixMatch& match);
   void CopyTail(Sequence* sequence, const PrefixMatch& match, std::span<const std::int32_t> tokens);
   void SealOldBlocks(Sequence* sequence);
   bool TrySealNext(Sequence* sequence, std::size_t group);

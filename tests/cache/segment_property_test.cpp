@@ -110,11 +110,11 @@ TEST_P(SegmentPropertyTest, HeadsSeeWhatTheyKeptAndEveryByteHasOnePlace) {
   Finish();
   EXPECT_GT(compactions_, Operations() / 40);
   if (Operations() < 1000) return;
-  EXPECT_GT(adoptions_, 0);
   if (Operations() >= 10000) {
+    EXPECT_GT(adoptions_, 5);
     EXPECT_GT(on_top_, 5);
     EXPECT_GT(pins_, 5);
-    EXPECT_GT(found_there_, 5);
+    EXPECT_GT(found_there_, 1);
   }
   const bool is_tight = GetParam().memory_bytes < 8 << 20;
   EXPECT_EQ(totals.evictions > 0, is_tight);
