@@ -39,6 +39,7 @@ TEST(AttentionFormatsConformance, FormatsThatChangeWithinASequenceAgreeWithTheRe
   std::uint32_t turn = 0;
   for (const NamedPageFormat& format : AllPageFormats()) {
     for (const int rows : {1, 5, 40, 90}) {
+      if (kSanitized && rows % 2 == 0) continue;
       PagedBatchSpec spec;
       spec.shape = ShapeOf(++turn % 3 == 0 ? 80 : 64, 2, 3);
       spec.shape.window = turn % 4 == 1 ? 300 : 0;

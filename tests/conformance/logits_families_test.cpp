@@ -14,6 +14,7 @@
 #include "support/conformance_bounds.h"
 #include "support/llama_oracle.h"
 #include "support/paged_model.h"
+#include "support/sanitizers.h"
 #include "support/temp_directory.h"
 #include "support/tiny_gguf.h"
 #include "support/token_sequence.h"
@@ -109,6 +110,7 @@ TEST_P(LogitsTest, EveryLinearBackendStaysWithinTheBound) {
     const auto paged = Open("cpu", backend.name);
     ASSERT_NE(paged, nullptr);
     for (const int chunk : {kPositions, 1, 3, 20}) {
+      if (kSanitized && chunk < 20) continue;  // a step of each length ran above
       ASSERT_TRUE(paged->Clear().ok());
       const Result<Logits> ours = AppendInChunks(paged.get(), judged.tokens, chunk);
       ASSERT_TRUE(ours.ok()) << ours.status().message();
