@@ -41,7 +41,7 @@ struct CompactionResult {
   std::int64_t dropped_tokens = 0;  // that heads held below `end` before and hold no more
   std::uint64_t source_bytes = 0;   // of the pages that the segment replaces
   std::uint64_t kept_bytes = 0;     // of the segment's pages and positions
-  std::uint64_t mapped_before = 0;  // KvBalance::mapped_bytes
+  std::uint64_t mapped_before = 0;  // KvBalance::mapped_bytes; in pieces: once all is copied
   std::uint64_t mapped_after = 0;
   // Whether dense blocks were freed one by one as their survivors were copied; false where others
   // use or may find them, so that the segment was made beside them.

@@ -208,11 +208,13 @@ class KvCache {
   // be kept, beside the blocks of the sequence; Continue copies of the next blocks of 16 tokens and
   // returns whether that was all; Finish, with the same order, has the sequence stand on what was
   // copied and lets go of its blocks. Between the pieces the cache may be used as always, but no
-  // token of this sequence below order.end may go; Truncate, Compact and Release give the work up.
+  // token of this sequence below order.end may go: where Truncate takes one, and by Compact and
+  // Release, the work is given up.
   //
-  // Begin returns false where Compact must do it at once: without room for both, evicting included,
-  // for a model with sliding windows whose segment others may find, and where that segment is there
-  // already. Errors: InvalidArgument as for Compact. Nothing has changed then.
+  // Begin returns false where Compact must do it at once: without room for both and a block more
+  // for each sequence, evicting included; for a model with sliding windows whose segment others may
+  // find; and where that segment is there already. Errors: InvalidArgument as for Compact. Nothing
+  // has changed then.
   Result<bool> BeginCompaction(SequenceId sequence, const CompactionOrder& order);
   bool ContinueCompaction(SequenceId sequence, int num_blocks);
   CompactionResult FinishCompaction(SequenceId sequence, const CompactionOrder& order);

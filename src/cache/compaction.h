@@ -86,7 +86,8 @@ class SegmentCopier {
 struct CompactionDraft {
   CompressedSegment* segment;  // in the store, with one owner, for nobody to find
   SegmentCopier copier;
-  std::int64_t next_block = 0;  // blocks before it were copied
+  std::int64_t next_block = 0;   // blocks before it were copied
+  std::uint64_t name_bytes = 0;  // on the heap, booked for the name that it gets in the end
 };
 
 }  // namespace swiftkv

@@ -32,6 +32,7 @@ Result<bool> SequenceSet::BeginCompaction(SequenceId id, const CompactionOrder& 
   SKV_ASSIGN_OR_RETURN(std::unique_ptr<CompressedSegment> segment,
                        DraftSegment({geometry_, sequence.length, sequence.segment, &order}));
   segment->format = sequence.format;
+  std::uint64_t name_bytes = 0;
   NameSegment(sequence, order, segment.get());
   if (segment->findable) {
     // Copies of windows are made at once, and where it is there nothing is to be copied.
@@ -40,18 +41,38 @@ Result<bool> SequenceSet::BeginCompaction(SequenceId id, const CompactionOrder& 
     if (has_windows || segments_.FindKey(segment->name.key, sequence.format) != nullptr) {
       return false;
     }
+    name_bytes = segment->heap_bytes();
     DropName(segment.get());
+    name_bytes -= segment->heap_bytes();
   }
-  if (!WithEviction([&] { return segments_.TryBook(*segment); })) return false;
-  if (!TakePools(segment.get()).ok() || !TryTakePages(segment.get())) {
-    segments_.Unbook(*segment);
+  if (!HasRoomBeside(*segment, name_bytes) ||
+      !WithEviction([&] { return ledger_.TryAdd(name_bytes); })) {
+    return false;
+  }
+  const bool is_booked = WithEviction([&] { return segments_.TryBook(*segment); });
+  if (!is_booked || !TakePools(segment.get()).ok() || !TryTakePages(segment.get())) {
+    if (is_booked) segments_.Unbook(*segment);
+    ledger_.Remove(name_bytes);
     return false;
   }
   CompressedSegment* const made = segments_.Add(std::move(segment));
   const CompactionSource source = {.geometry = geometry_, .sequence = &sequence};
   sequence.draft = std::make_unique<CompactionDraft>(
       CompactionDraft{.segment = made, .copier = SegmentCopier(source, made)});
+  sequence.draft->name_bytes = name_bytes;
   return true;
+}
+
+// Whether all of it fits beside what is there, with a block for each sequence left: nothing may be
+// evicted for a segment that does not fit in the end, and others need not make way for one that is
+// there for a while only.
+bool SequenceSet::HasRoomBeside(const CompressedSegment& segment, std::uint64_t name_bytes) const {
+  std::uint64_t needed = segment.heap_bytes() + name_bytes;
+  for (const SegmentRun& run : segment.runs) needed += run.num_pages() * run.layout.bytes;
+  for (const std::uint64_t block_bytes : segment.format->open.layout.frame_bytes) {
+    needed += live_sequences_ * block_bytes;
+  }
+  return needed <= budget_->left_bytes() + FreeBytes() + EvictableBytes();
 }
 
 // All or none.
@@ -97,15 +118,18 @@ CompactionResult SequenceSet::FinishCompaction(SequenceId id, const CompactionOr
   result.mapped_before = budget_->used_bytes();
   CompressedSegment* made = sequence.draft->segment;
   const std::uint64_t heap = made->heap_bytes();
+  ledger_.Remove(std::exchange(sequence.draft->name_bytes, 0));
   NameSegment(sequence, order, made);
   CompressedSegment* there = nullptr;
   if (made->findable) {
     made->findable = false;
     there = segments_.FindKey(made->name.key, sequence.format);
-    const bool has_room =
-        there == nullptr && WithEviction([&] { return ledger_.TryAdd(made->heap_bytes() - heap); });
-    made->findable = has_room;
-    if (!has_room) DropName(made);
+    if (there == nullptr) {
+      made->findable = true;
+      SKV_CHECK(ledger_.TryAdd(made->heap_bytes() - heap), "room for its name was kept");
+    } else {
+      DropName(made);
+    }
   }
   if (there != nullptr) {
     segments_.AddOwner(there);
@@ -129,6 +153,7 @@ CompactionResult SequenceSet::FinishCompaction(SequenceId id, const CompactionOr
 
 void SequenceSet::GiveUpCompaction(Sequence* sequence) {
   if (sequence->draft == nullptr) return;
+  ledger_.Remove(sequence->draft->name_bytes);
   segments_.RemoveOwner(sequence->draft->segment);
   sequence->draft.reset();
 }

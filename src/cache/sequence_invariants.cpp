@@ -78,6 +78,7 @@ void SequenceSet::CheckInvariants() const {
       continue;
     }
     ++live;
+    if (sequence.draft != nullptr) heap += sequence.draft->name_bytes;
     SKV_CHECK(sequence.length <= sequence.reserved_end);
     SKV_CHECK(sequence.tables.size() == geometry_->groups.size());
     heap += sequence.tables.size() * sizeof(PageTable);

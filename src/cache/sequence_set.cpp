@@ -254,7 +254,6 @@ Status SequenceSet::Truncate(SequenceId id, std::int64_t length) {
                     "more, or to 0, not: {}",
                     sequence.segment->end, length));
   }
-  GiveUpCompaction(&sequence);
   for (std::size_t group = 0; group < sequence.tables.size() && length > 0; ++group) {
     if (geometry_->window(group) == 0) continue;
     const std::int64_t needed = OldestVisibleBlock(length, geometry_->window(group));
@@ -263,6 +262,9 @@ Status SequenceSet::Truncate(SequenceId id, std::int64_t length) {
         "the layers with a sliding window of {} tokens hold positions from {} on, too few to cut "
         "the sequence to length: {}",
         geometry_->window(group), sequence.tables[group].first_block() * kPageTokens, length));
+  }
+  if (sequence.draft != nullptr && length < sequence.draft->segment->end) {
+    GiveUpCompaction(&sequence);
   }
   if (length == 0) {  // an empty sequence sees nothing: what windows dropped is not missed
     for (std::size_t group = 0; group < sequence.tables.size(); ++group) {

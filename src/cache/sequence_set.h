@@ -194,6 +194,7 @@ class SequenceSet {
   // The bytes of what layers without a window hold of blocks that a compaction replaces.
   static std::uint64_t SourceBytes(const CompactionSource& source, std::int64_t end);
   void Tell(const CompressedSegment& made, CompactionResult* result) const;
+  bool HasRoomBeside(const CompressedSegment& segment, std::uint64_t name_bytes) const;
   bool TryTakePages(CompressedSegment* segment);
   void GiveUpCompaction(Sequence* sequence);
   bool TryTakeWindows(Sequence* sequence, const CompressedSegment& segment);

@@ -22,22 +22,6 @@ bool ReachesFarEnough(const ForgettingRule& rule, std::int64_t tokens, std::int6
   return tokens > 0 && tokens + CompactionSchedule::kPromptStretch >= own;
 }
 
-}  // namespace
-
-void BeginForgetting(const ActiveRequest& request, ActiveChoice* choice) {
-  choice->forgetting = {};
-  choice->forgetting.next = NextAfter(request, 0);
-}
-
-void AdvanceForgetting(const ActiveRequest& request, std::int64_t length, ActiveChoice* choice) {
-  choice->forgetting.job.reset();
-  choice->forgetting.last = length;
-  choice->forgetting.next = NextAfter(request, length);
-  if (choice->forgetting.next == 0) choice->forgetting.queries.reset();
-}
-
-namespace {
-
 // Of those that were chosen by the sequence's own queries, or by the model's.
 CompressedPrefix FindOfOrigin(const KvCache& cache, const ActiveRequest& request,
                               std::span<const TokenId> tokens, bool uses_figures) {
@@ -57,6 +41,18 @@ CompressedPrefix FindOfOrigin(const KvCache& cache, const ActiveRequest& request
 }
 
 }  // namespace
+
+void BeginForgetting(const ActiveRequest& request, ActiveChoice* choice) {
+  choice->forgetting = {};
+  choice->forgetting.next = NextAfter(request, 0);
+}
+
+void AdvanceForgetting(const ActiveRequest& request, std::int64_t length, ActiveChoice* choice) {
+  choice->forgetting.job.reset();
+  choice->forgetting.last = length;
+  choice->forgetting.next = NextAfter(request, length);
+  if (choice->forgetting.next == 0) choice->forgetting.queries.reset();
+}
 
 CompressedPrefix FindCompressed(const KvCache& cache, const ActiveRequest& request,
                                 const ActiveChoice& choice) {
@@ -146,7 +142,9 @@ MemoryDemand AfterForgetting(const ActiveRequest& request, const ActiveChoice& c
   if (beside) demand.beside = schedule.HeldAfter(choice.forgetting.next);
   if (schedule.when != CompactionSchedule::When::kAtBudget) return demand;
   const auto prompt = static_cast<std::int64_t>(request.prompt_tokens());
-  const std::int64_t most = schedule.MostHeld(prompt, prompt + demand.growth);
+  const std::int64_t total = prompt + demand.growth;
+  const std::int64_t most =
+      last >= prompt ? std::min(total, schedule.budget) : schedule.MostHeld(prompt, total);
   demand.tokens = std::max(demand.computed, std::min(demand.tokens, most));
   demand.growth = std::max<std::int64_t>(0, std::min(demand.growth, most - demand.tokens));
   return demand;

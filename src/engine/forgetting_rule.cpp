@@ -175,8 +175,8 @@ Status CheckNeeds(const DecoderSpec* decoder, ForgettingRule* rule) {
 Status ReadTexts(const Forgetting& asked, ForgettingRule* rule) {
   if (asked.policy.empty()) {
     return Status::InvalidArgument(
-        fmt::format("a ratio or a budget needs a policy, which says what is forgotten first; "
-                    "none came with: {}",
+        fmt::format("a ratio, a budget or a smaller format needs a policy, which says what is "
+                    "forgotten first; none came with: {}",
                     asked.ratio ? fmt::format("{}", *asked.ratio) : asked.budget + asked.kept_as));
   }
   SKV_RETURN_IF_ERROR(ReadPolicy(asked.policy, rule));

@@ -191,11 +191,12 @@ bool GenerationSession::IsCompactionDue() const {
 // All at once: nobody else waits.
 Status GenerationSession::Compact(Run* run) {
   const Clock::time_point start = Clock::now();
+  const std::shared_ptr<const ForgettingRule>& rule = run->request->forgetting;
   CompactionJob job(*cache_, {.sequence = state_.sequence,
-                              .rule = run->request->forgetting,
+                              .rule = rule,
                               .model = model_,
                               .queries = forgetting_.queries.get(),
-                              .uses_figures = uses_figures_});
+                              .uses_figures = uses_figures_ && rule->figures != nullptr});
   ThreadTeam team(model_->threads());
   while (!job.scored() && !IsSet(run->cancel)) {
     SKV_RETURN_IF_ERROR(job.Score(*cache_, &team));

@@ -61,6 +61,10 @@ Result<ModelQueryFigures> MeasureQueryFigures(LanguageModel* model, const QueryM
     return Status::InvalidArgument("query statistics need a text of 1 token or more, got 0");
   }
   const int window = std::min(task.window, model->context());
+  if (window < 2) {
+    return Status::InvalidArgument(
+        fmt::format("query statistics need windows of 2 tokens or more, got {}", window));
+  }
   constexpr std::uint64_t kMetadataBytes = 256ULL << 10;
   KvCacheOptions options;
   options.layers = model->layer_shapes();

@@ -151,6 +151,9 @@ void Roster::ForkChoices(ActiveRequest* request) {
     choice.tokens = request->asked.prompt;
     choice.phase = ChoicePhase::kWaiting;
     BeginForgetting(*request, &choice);
+    // Decided for all choices together, also for one that starts anew.
+    choice.query_origin =
+        first.query_origin == QueryOrigin::kUndecided ? QueryOrigin::kOwn : first.query_origin;
     const Result<SequenceId> fork = cache_->Fork(*first.sequence);
     if (!fork.ok()) continue;
     choice.sequence = *fork;
@@ -158,7 +161,6 @@ void Roster::ForkChoices(ActiveRequest* request) {
     choice.computed = first.computed;
     choice.adopted = first.computed;
     choice.last_step = first.last_step;
-    choice.query_origin = first.query_origin;
     choice.forgetting.last = first.forgetting.last;
     choice.forgetting.next = first.forgetting.next;
     if (first.forgetting.queries) choice.forgetting.queries = first.forgetting.queries->Clone();

@@ -2,7 +2,8 @@
 // Writes the canonical text that says how a segment's tokens were chosen, and reads it again.
 // Layer: engine.
 //
-// Pure. The text is part of a segment's key: whatever gives other pages gives another text.
+// Pure. The text is part of a segment's key: whatever gives other pages gives another text, but for
+// the seed of a policy that draws, which is the same for all of an engine.
 #pragma once
 
 #include <cstdint>

@@ -174,6 +174,41 @@ TEST(CompactionPiecesTest, WhatAnotherHasMadeMeanwhileIsTaken) {
       << "nothing is to be copied";
 }
 
+TEST(CompactionPiecesTest, NothingIsEvictedForASegmentThatDoesNotFit) {
+  const Tokens known = Prompt(1, 49);
+  const auto fill = [&](PrefixTrial* trial) {
+    const SequenceId first = trial->Create(AnyScope());
+    EXPECT_TRUE(trial->Compute(first, known, 48));
+    trial->cache().Release(first);
+    const SequenceId second = trial->Create(AnyScope());
+    EXPECT_TRUE(trial->Compute(second, Prompt(2, 2 * kEnd + 1), 2 * kEnd));
+    return second;
+  };
+  PrefixTrial ample(ThreeHeads());
+  fill(&ample);
+  PrefixTrial trial(ThreeHeads(), ample.cache().Balance().mapped_bytes + (64 << 10));
+  KvCache& cache = trial.cache();
+  const SequenceId id = fill(&trial);
+  ASSERT_EQ(cache.FindPrefix({}, AnyScope(), known).tokens, 48);
+  EXPECT_FALSE(cache.BeginCompaction(id, ShareableOrder(cache, id, 2 * kEnd)).value());
+  EXPECT_EQ(cache.FindPrefix({}, AnyScope(), known).tokens, 48);
+  cache.CheckInvariants();
+}
+
+TEST(CompactionPiecesTest, WhereTruncateTakesNothingOfItTheWorkGoesOn) {
+  const auto cache = NewCacheOf(Cases()[0]);
+  const SequenceId id = *cache->CreateSequence();
+  AppendStamped(cache.get(), id, kEnd + 20, 1);
+  const SeenCache before = AllSeen(*cache, id);
+  const CompactionOrder order = OrderOf(*cache, id, kEnd, {Cases()[0].format}, KeepsHalf);
+  ASSERT_TRUE(cache->BeginCompaction(id, order).value());
+  ASSERT_TRUE(cache->Truncate(id, kEnd + 20).ok());
+  while (!cache->ContinueCompaction(id, 3)) cache->CheckInvariants();
+  cache->FinishCompaction(id, order);
+  cache->CheckInvariants();
+  ExpectSameRows(WithoutDropped(order, before), AllSeen(*cache, id));
+}
+
 TEST(CompactionPiecesTest, WithoutRoomBesideTheBlocksNothingBegins) {
   const PiecesCase test = {{"f16", "f16"}, ThreeHeads()};
   const auto ample = NewCacheOf(test);

@@ -35,7 +35,7 @@ class EvalForgettingTest : public testing::Test {
     lists.policies = ParsePolicyList("keydiff").value();
     lists.ratios = {0.5};
     lists.splits = {BudgetSplit::kAda};
-    lists.kept_as = {kKeptAsSame};
+    lists.kept_as = {kKeptAsStored};
     task_.cells = ListEvalCells(lists).value();
   }
 
@@ -90,7 +90,7 @@ TEST_F(EvalForgettingTest, SplitsAndMixedFormatsAreComparedWithTheirPlainForm) {
   lists.policies = ParsePolicyList("keydiff").value();
   lists.ratios = {0.5};
   lists.splits = {BudgetSplit::kUniform, BudgetSplit::kAda};
-  lists.kept_as = {kKeptAsSame, "int8=0.75"};
+  lists.kept_as = {kKeptAsStored, "int8=0.75"};
   task_.cells = ListEvalCells(lists).value();
   const ForgettingReport report = Measure();
   const auto nll = static_cast<std::size_t>(RecallMetric::kCopyNll);
