@@ -2,6 +2,8 @@
 // Computes windows of a text over a cache that is gone afterwards, and watches the queries.
 #include "engine/query_measurement.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 
