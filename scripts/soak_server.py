@@ -106,6 +106,7 @@ class Served:
     def __init__(self, arguments, folder):
         command = [arguments.program, "serve", "--json", "--port", "0", "-m", arguments.model]
         command += ["--kv-memory", arguments.kv_memory, "--drain-timeout", "5"]
+        command += ["--quality", "any"]  # some requests forget
         if arguments.tiny:
             command += ["--linear", "ggml"]  # nothing to choose from: a start without measuring
         tell(f"{arguments.program} loads {arguments.model}")
