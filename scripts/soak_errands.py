@@ -7,8 +7,10 @@ import dataclasses
 import json
 import pathlib
 import random
+import re
 
 WORDS = pathlib.Path(__file__).read_text(encoding="utf-8").split()
+EVENT = re.compile(rb"^data: (\{.*)$", re.MULTILINE)
 SCHEMA = {
     "type": "object",
     "properties": {"name": {"enum": ["a", "b"]}, "count": {"type": "integer", "maximum": 99}},
@@ -223,7 +225,7 @@ def fault_of(errand, reply):
         body = unchunked(body)
         if body is None or not body.endswith(b"data: [DONE]\n\n"):
             return "the stream is cut short"
-        if b'"error"' in body:
+        if any("error" in json.loads(event) for event in EVENT.findall(body)):
             return f"the stream has an error: {body[-300:]!r}"
     elif errand.is_json and "error" in json.loads(body) and status == 200:
         return "an error has status 200"

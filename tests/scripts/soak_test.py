@@ -61,6 +61,10 @@ class ErrandsTest(unittest.TestCase):
 class FaultTest(unittest.TestCase):
     """What is right and wrong with a reply."""
 
+    def test_a_reply_that_speaks_of_errors_is_no_error(self):
+        spoken = STREAM + chunked(b'data: {"content": "error"}\n\n', b"data: [DONE]\n\n")
+        self.assertEqual(self.fault(spoken), "")
+
     def fault(self, reply, statuses=(200,)):
         """Returns what is wrong with a reply."""
         return soak_errands.fault_of(soak_errands.Errand("x", b"", statuses), reply)
