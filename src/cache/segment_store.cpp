@@ -161,12 +161,12 @@ void SegmentStore::Evict(const CompressedSegment* segment) {
 std::uint64_t SegmentStore::Drop(CompressedSegment* segment) {
   const auto blocks = static_cast<std::uint64_t>(segment->end / kPageTokens);
   ReleaseWindows(*segment);
-  ledger_->Remove(segment->heap_bytes());
+  const std::uint64_t heap = segment->heap_bytes();
   segment->findable = false;
   segment->windows = {};
   segment->name = {};
   segment->pinned_until = 0;
-  SKV_CHECK(ledger_->TryAdd(segment->heap_bytes()), "it has become smaller");
+  ledger_->Remove(heap - segment->heap_bytes());  // only less: what was given back is anybody's
   if (segment->owners > 0) return blocks;
   ReleasePages(*segment);
   Erase(segment);

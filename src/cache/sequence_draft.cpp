@@ -118,7 +118,6 @@ CompactionResult SequenceSet::FinishCompaction(SequenceId id, const CompactionOr
   result.mapped_before = budget_->used_bytes();
   CompressedSegment* made = sequence.draft->segment;
   const std::uint64_t heap = made->heap_bytes();
-  ledger_.Remove(std::exchange(sequence.draft->name_bytes, 0));
   NameSegment(sequence, order, made);
   CompressedSegment* there = nullptr;
   if (made->findable) {
@@ -126,11 +125,14 @@ CompactionResult SequenceSet::FinishCompaction(SequenceId id, const CompactionOr
     there = segments_.FindKey(made->name.key, sequence.format);
     if (there == nullptr) {
       made->findable = true;
-      SKV_CHECK(ledger_.TryAdd(made->heap_bytes() - heap), "room for its name was kept");
+      const std::uint64_t name_bytes = made->heap_bytes() - heap;
+      SKV_CHECK(name_bytes <= sequence.draft->name_bytes, "room for its name was kept");
+      sequence.draft->name_bytes -= name_bytes;
     } else {
       DropName(made);
     }
   }
+  ledger_.Remove(std::exchange(sequence.draft->name_bytes, 0));  // what has no name after all
   if (there != nullptr) {
     segments_.AddOwner(there);
     GiveUpCompaction(&sequence);

@@ -196,5 +196,84 @@ TEST(CompactionMemoryTest, ManyShortSequencesOfOneSizeClassCompactToo) {
   EXPECT_LE(cache->Balance().peak_bytes, options.memory_bytes);
 }
 
+// Sequences of one head, whose blocks lie two on an OS page: what compacting one of them to pages
+// of another size takes is more than it gives back, and comes from the headroom.
+class HeadroomInUse {
+ public:
+  HeadroomInUse() {
+    KvCacheOptions options;
+    options.layers = OneSmallHead().layers;
+    options.memory_bytes = 512 << 10;
+    options.keeps_headroom = true;
+    options.model_fingerprint = "memory";
+    cache_ = std::move(KvCache::Create(options)).value();
+    scope_.allowed = Quality::kAny;
+  }
+
+  KvCache& cache() { return *cache_; }
+  const PrefixScope& scope() const { return scope_; }
+
+  // Makes a sequence of 64 tokens that others may find.
+  SequenceId CreateNamed() {
+    const SequenceId id = *cache_->CreateSequence({}, scope_);
+    EXPECT_TRUE(cache_->Reserve(id, 64).ok());
+    StoreConstant(*cache_, id, 0, 64, 1);
+    cache_->Commit(id, Tokens(64, 7));
+    return id;
+  }
+
+  CompactionOrder OrderNamed(SequenceId id, std::size_t recipe_length) const {
+    CompactionOrder order = OrderOf(*cache_, id, 64, {{"f16", "f16"}}, KeepsHalf);
+    order.recipe = std::string(recipe_length, 'r');
+    order.shareable = true;
+    return order;
+  }
+
+  void ReachIn() {
+    std::vector<SequenceId> ids;
+    for (int i = 0; i < 4; ++i) ids.push_back(*cache_->CreateSequence());
+    for (std::size_t i = 0; cache_->Reserve(ids[i % 4], 16).ok(); ++i) {
+      StoreConstant(*cache_, ids[i % 4], cache_->Length(ids[i % 4]), 16, 1);
+      cache_->Commit(ids[i % 4], 16);
+    }
+    const std::uint64_t full = cache_->Balance().mapped_bytes;
+    const std::int64_t end = cache_->Length(ids[0]);
+    const auto order = OrderOf(*cache_, ids[0], end, {{"int8", "int8"}}, KeepsAll);
+    ASSERT_TRUE(cache_->Compact(ids[0], order).ok());
+    cache_->CheckInvariants();
+    ASSERT_GT(cache_->Balance().mapped_bytes, full + (8 << 10));
+  }
+
+ private:
+  std::unique_ptr<KvCache> cache_;
+  PrefixScope scope_;
+};
+
+TEST(CompactionMemoryTest, WhatIsBookedForANameIsEnoughWhileAnotherReachesIntoTheHeadroom) {
+  HeadroomInUse trial;
+  KvCache& cache = trial.cache();
+  const SequenceId id = trial.CreateNamed();
+  const CompactionOrder order = trial.OrderNamed(id, 20000);
+  ASSERT_TRUE(cache.BeginCompaction(id, order).value());
+  trial.ReachIn();
+  ASSERT_TRUE(cache.ContinueCompaction(id, 4));
+  EXPECT_TRUE(cache.FinishCompaction(id, order).findable);
+  cache.CheckInvariants();
+}
+
+TEST(CompactionMemoryTest, SegmentsLoseTheirNamesWhileAnotherReachesIntoTheHeadroom) {
+  for (std::size_t length = 100; length < 4200; length += 250) {  // to the end of an OS page
+    HeadroomInUse trial;
+    KvCache& cache = trial.cache();
+    const SequenceId id = trial.CreateNamed();
+    ASSERT_TRUE(cache.Compact(id, trial.OrderNamed(id, length)).value().findable);
+    trial.ReachIn();
+    cache.DropPrefixes(trial.scope());
+    cache.CheckInvariants();
+    EXPECT_EQ(cache.segment_totals().findable, 0U);
+    EXPECT_EQ(cache.SegmentEnd(id), 64);
+  }
+}
+
 }  // namespace
 }  // namespace swiftkv
