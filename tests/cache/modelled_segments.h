@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forks, appends to, compacts, cuts and ends sequences beside a model of what every head holds: as
-// told, or at random.
+// Forks, appends to, compacts, cuts and ends sequences beside a model of what every head holds, as
+// told.
 //
 // A token's rows follow from a stamp, which follows from all that attention has read before it: the
 // tokens, and for those on top of a segment the recipe that it was made by. Rows that were computed
@@ -9,17 +9,15 @@
 
 #include <gtest/gtest.h>
 
-#include <iterator>
 #include <optional>
 
 #include "cache/segment_trial.h"
 
 namespace swiftkv {
 
-// How recipes choose; random operations draw from the first three.
+// How recipes choose.
 inline constexpr Keeps kRecipes[] = {KeepsHalf, KeepsRagged, KeepsNone, KeepsQuarter,
                                      KeepsAll,  KeepsHalf,   KeepsAll};
-inline constexpr int kNumRecipes = 3;
 
 // Where a test's operations and its model live.
 class ModelledSegments : public testing::Test {
@@ -45,31 +43,17 @@ class ModelledSegments : public testing::Test {
     int recipe = 0;  // of the segment
     Tokens prompt;
   };
+  // A compaction in pieces that was begun and neither finished nor given up.
+  struct Begun {
+    CompactionOrder order;
+    int recipe = 0;
+  };
 
   static constexpr std::uint32_t kOrigin = 2166136261U;
 
   static std::uint32_t Mix(std::uint32_t past, std::uint32_t what) {
     past = (past ^ (what + 0x9E3779B9U)) * 16777619U;
     return past ^ (past >> 13);
-  }
-
-  int Below(int end) { return static_cast<int>(random_() % static_cast<unsigned>(end)); }
-
-  SequenceId Any() {
-    auto at = model_.begin();
-    std::advance(at, Below(static_cast<int>(model_.size())));
-    return at->first;
-  }
-
-  // One of few documents, or its beginning, and some tokens behind it, so that prompts begin alike.
-  Tokens RandomPrompt() {
-    const int document = Below(3);
-    Tokens prompt;
-    for (int i = (2 + Below(5)) * kPageTokens; i > 0; --i) {
-      prompt.push_back((static_cast<int>(prompt.size()) * (document + 3)) % 7);
-    }
-    for (int i = Below(40); i >= 0; --i) prompt.push_back(Below(2));
-    return prompt;
   }
 
   std::string RecipeName(int recipe, std::size_t format) const {
@@ -83,18 +67,6 @@ class ModelledSegments : public testing::Test {
       model->tokens.push_back(token);
       model->stamps.push_back(model->past);
     }
-  }
-
-  void Create() {
-    Model model;
-    model.format = static_cast<std::size_t>(Below(static_cast<int>(settings_.formats.size())));
-    model.scope.tenant_salt = "tenant";
-    model.scope.allowed = Below(4) == 0 ? Quality::kExact : Quality::kAny;
-    model.prompt = RandomPrompt();
-    const auto id = Open(model);
-    if (!id) return;
-    AdoptSegment(*id, Below(kNumRecipes));
-    AdoptPrefix(*id);
   }
 
   std::optional<SequenceId> Open(const Model& model) {
@@ -160,24 +132,6 @@ class ModelledSegments : public testing::Test {
                .subspan(model.tokens.size(), static_cast<std::size_t>(hit->tokens - before)));
   }
 
-  void Step(SequenceId id) {
-    Model& model = model_.at(id);
-    int count = 1 + Below(Below(2) == 0 ? 4 : 100);
-    // Often to the end of a block, where others may go on.
-    const auto rest = static_cast<int>(model.tokens.size() % kPageTokens);
-    if (Below(2) == 0) count = (count / kPageTokens + 1) * kPageTokens - rest;
-    if (!cache_->Reserve(id, count).ok()) {
-      ++refusals_;
-      return;
-    }
-    Tokens tokens;
-    for (int i = 0; i < count; ++i) {
-      const std::size_t at = model.tokens.size() + static_cast<std::size_t>(i);
-      tokens.push_back(at < model.prompt.size() ? model.prompt[at] : Below(2));
-    }
-    Append(id, tokens);
-  }
-
   // Stores and commits tokens that there is room for.
   void Append(SequenceId id, const Tokens& tokens) {
     Model& model = model_.at(id);
@@ -215,47 +169,44 @@ class ModelledSegments : public testing::Test {
     }
   }
 
-  Result<CompactionResult> CompactAtOnceOrInPieces(SequenceId id, const CompactionOrder& order) {
-    const auto begun = Below(2) == 0 ? Result<bool>(false) : cache_->BeginCompaction(id, order);
-    if (!begun.ok() || !*begun) return cache_->Compact(id, order);
-    while (!cache_->ContinueCompaction(id, 1 + Below(5))) {
-      if (Below(20) == 0) return cache_->Compact(id, order);
-      if (Below(4) == 0) cache_->CheckInvariants();
-    }
-    return cache_->FinishCompaction(id, order);
-  }
-
-  void Compact(SequenceId id) {
-    Model& model = model_.at(id);
-    const auto blocks = static_cast<int>(model.tokens.size() / kPageTokens);
-    if (blocks == 0 || model.scope.allowed == Quality::kExact) return;
-    const int recipe = Below(kNumRecipes);
-    const std::int64_t end = std::int64_t{Below(2) == 0 ? blocks : 1 + Below(blocks)} * kPageTokens;
-    if (end < model.kept.end) return;
-    const bool shareable = model.kept.end == 0 && Below(4) > 0;
-    std::vector<KvFormat> formats = {settings_.formats[model.format]};
-    if (!shareable) {
-      formats[0] =
-          settings_
-              .formats[static_cast<std::size_t>(Below(static_cast<int>(settings_.formats.size())))];
-    }
-    CompactionOrder order = OrderOf(*cache_, id, end, formats, kRecipes[recipe]);
-    order.recipe = RecipeName(recipe, model.format);
-    order.shareable = shareable;
-    CompactAs(id, order, recipe);
-    ASSERT_TRUE(compaction_.ok() || compaction_.status().code() == StatusCode::kResourceExhausted);
-  }
-
   // By an order that follows from a recipe where others may find what it makes.
   void CompactAs(SequenceId id, const CompactionOrder& order, int recipe) {
-    Model& model = model_.at(id);
     const KvBalance before = cache_->Balance();
-    compaction_ = CompactAtOnceOrInPieces(id, order);
+    GiveUp(id);
+    compaction_ = cache_->Compact(id, order);
     if (!compaction_.ok()) {
       ASSERT_EQ(cache_->Balance().live_tokens, before.live_tokens);
       ++refused_compactions_;
       return;
     }
+    BecomeCompacted(id, order, recipe);
+  }
+
+  // Returns whether a compaction in pieces was begun; nothing has changed otherwise.
+  bool Begin(SequenceId id, const CompactionOrder& order, int recipe) {
+    GiveUp(id);
+    const Result<bool> begun = cache_->BeginCompaction(id, order);
+    EXPECT_TRUE(begun.ok()) << begun.status().message();
+    if (!begun.ok() || !*begun) return false;
+    begun_[id] = {order, recipe};
+    return true;
+  }
+
+  void FinishBegun(SequenceId id) {
+    const Begun begun = std::move(begun_.at(id));
+    begun_.erase(id);
+    const std::int64_t length = cache_->Length(id);
+    compaction_ = cache_->FinishCompaction(id, begun.order);
+    ASSERT_EQ(compaction_->end, begun.order.end);
+    ASSERT_EQ(cache_->Length(id), length);
+    BecomeCompacted(id, begun.order, begun.recipe);
+  }
+
+  // What a begun compaction would have made of the sequence is not to come any more.
+  void GiveUp(SequenceId id) { given_up_ += static_cast<int>(begun_.erase(id)); }
+
+  void BecomeCompacted(SequenceId id, const CompactionOrder& order, int recipe) {
+    Model& model = model_.at(id);
     ++compactions_;
     if (compaction_->was_there) ++found_there_;
     if (compaction_->findable && order.end == cache_->Length(id)) {
@@ -270,15 +221,6 @@ class ModelledSegments : public testing::Test {
     model.past = Mix(model.past, ++unique_);  // nobody else computes the same from here on
   }
 
-  void Truncate(SequenceId id) {
-    Model& model = model_.at(id);
-    const auto length = static_cast<int>(model.tokens.size());
-    const int cut = Below(4) == 0 ? 0 : Below(length + 1);
-    Cut(id, cut);
-    if (model_.count(id) == 0 || cache_->Length(id) != cut) return;
-    model.prompt = Join(model.tokens, RandomPrompt());
-  }
-
   void Cut(SequenceId id, int cut) {
     Model& model = model_.at(id);
     const auto length = static_cast<int>(model.tokens.size());
@@ -288,6 +230,8 @@ class ModelledSegments : public testing::Test {
       return;
     }
     ASSERT_TRUE(cut == 0 || cut >= model.kept.end);
+    const auto begun = begun_.find(id);
+    if (begun != begun_.end() && cut < begun->second.order.end) GiveUp(id);
     model.tokens.resize(static_cast<std::size_t>(cut));
     model.stamps.resize(static_cast<std::size_t>(cut));
     if (cut == 0) {
@@ -305,6 +249,7 @@ class ModelledSegments : public testing::Test {
   }
 
   void Release(SequenceId id) {
+    GiveUp(id);
     cache_->Release(id);
     model_.erase(id);
   }
@@ -315,24 +260,6 @@ class ModelledSegments : public testing::Test {
     const Model copy = model_.at(id);
     model_[*child] = copy;
     return *child;
-  }
-
-  void PinOrDrop(SequenceId id) {
-    now_ += Below(100);
-    cache_->SetTime(now_);
-    const Model& model = model_.at(id);
-    if (model.kept.end > 0) {
-      const auto tokens = std::span(model.tokens).first(static_cast<std::size_t>(model.kept.end));
-      if (cache_
-              ->PinSegment(settings_.formats[model.format], model.scope, tokens,
-                           RecipeName(model.recipe, model.format), now_ + 200)
-              .ok()) {
-        ++pins_;
-      }
-    }
-    if (Below(20) != 0) return;
-    Below(2) == 0 ? cache_->DropPrefixes() : cache_->DropPrefixes(model.scope);
-    ASSERT_EQ(cache_->segment_totals().findable, 0U);
   }
 
   void CheckHead(SequenceId id, const Model& model, int layer, int head) {
@@ -379,9 +306,9 @@ class ModelledSegments : public testing::Test {
   }
 
   Settings settings_;
-  std::mt19937 random_{11};
   std::unique_ptr<KvCache> cache_;
   std::map<SequenceId, Model> model_;
+  std::map<SequenceId, Begun> begun_;
   PrefixHit hit_;                                             // of the last look-up
   Result<CompactionResult> compaction_ = CompactionResult{};  // the last one
   std::int64_t now_ = 0;
@@ -390,9 +317,8 @@ class ModelledSegments : public testing::Test {
   int on_top_ = 0;
   int compactions_ = 0;
   int found_there_ = 0;
-  int refusals_ = 0;
+  int given_up_ = 0;
   int refused_compactions_ = 0;
-  int pins_ = 0;
   std::vector<float> keys_;
   std::vector<float> values_;
 };

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drives caches with random forks, appends, compactions, adoptions, cuts, pins and releases.
+// Drives caches with random forks, appends, compactions at once and in pieces, adoptions, cuts,
+// pins and releases.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
-#include "cache/modelled_segments.h"
+#include "cache/random_segments.h"
 #include "support/sanitizers.h"
 
 namespace swiftkv {
@@ -32,30 +33,33 @@ struct PropertyCase {
   }
 };
 
-class SegmentPropertyTest : public ModelledSegments,
+const std::vector<PropertyCase>& Cases() {
+  static const std::vector<PropertyCase> cases = {
+      {OneSmallHead(), {{"f16", "f16"}}, 64 << 20, false, 0},
+      {OneSmallHead(), {{"f16", "f16"}}, 220 << 10, true, 0},
+      {ThreeHeads(), {{"f16", "f16"}, {"f32", "f32"}}, 1400 << 10, true, 0},
+      {ThreeHeads(), {{"f16", "f16"}, {"int8", "int8"}}, 900 << 10, true, 0.03},
+      {ShortWindow(), {{"f16", "f16"}, {"f32", "f16"}}, 400 << 10, false, 0},
+      {EqualFrames(), {{"f16", "f16"}}, 500 << 10, true, 0},
+      {LongWindow(), {{"f16", "f16"}, {"int4", "int4"}}, 1600 << 10, true, 0.8},
+      {SixLayers(), {{"int4", "int4"}, {"f16", "f16"}}, 1200 << 10, false, 0.8},
+  };
+  return cases;
+}
+
+// Over all cases of this process that have done enough operations.
+struct Sums {
+  std::size_t cases = 0;
+  int on_top = 0;
+  int found_there = 0;
+  int found_at_finish = 0;
+  int named_at_finish = 0;
+  int dropped = 0;
+};
+
+class SegmentPropertyTest : public RandomSegments,
                             public testing::WithParamInterface<PropertyCase> {
  protected:
-  void RandomOperation() {
-    const int choice = Below(100);
-    if (model_.empty() || (choice < 16 && model_.size() < 8)) {
-      Create();
-    } else if (choice < 50) {
-      Step(Any());
-    } else if (choice < 56) {
-      AdoptPrefix(Any());
-    } else if (choice < 62) {
-      Fork(Any());
-    } else if (choice < 78) {
-      Compact(Any());
-    } else if (choice < 84) {
-      Truncate(Any());
-    } else if (choice < 96) {
-      Release(Any());
-    } else {
-      PinOrDrop(Any());
-    }
-  }
-
   void CheckAll() {
     cache_->CheckInvariants();
     const KvBalance balance = cache_->Balance();
@@ -74,8 +78,55 @@ class SegmentPropertyTest : public ModelledSegments,
     }
   }
 
+  void Record() {
+    RecordProperty("compactions", compactions_);
+    RecordProperty("adoptions", adoptions_);
+    RecordProperty("on_top", on_top_);
+    RecordProperty("found_there", found_there_);
+    RecordProperty("begun", coverage_.begun);
+    RecordProperty("finished", coverage_.finished);
+    RecordProperty("given_up", given_up_);
+    RecordProperty("between", coverage_.between);
+    RecordProperty("evictions", static_cast<int>(cache_->segment_totals().evictions));
+  }
+
+  // Enough for the least likely case, whatever the seed.
+  void CheckCoverage() {
+    EXPECT_GT(compactions_, Operations() / 40);
+    if (Operations() < 1000) return;
+    const bool is_tight = GetParam().memory_bytes < 8 << 20;
+    EXPECT_EQ(cache_->segment_totals().evictions > 0, is_tight);
+    EXPECT_GT(coverage_.between, Operations() / 200);
+    EXPECT_GT(coverage_.finished, Operations() / 500);
+    if (Operations() < 10000) return;
+    EXPECT_GT(adoptions_, 5);
+    EXPECT_GT(coverage_.pins, 5);
+    EXPECT_GT(given_up_, 20);
+    EXPECT_GT(coverage_.grown, 20);
+    EXPECT_GT(coverage_.forked, 20);
+    EXPECT_GT(coverage_.cut_behind, 5);
+    EXPECT_EQ(coverage_.evicted > 20, is_tight);
+    ++sums_.cases;
+    sums_.on_top += on_top_;
+    sums_.found_there += found_there_;
+    sums_.found_at_finish += coverage_.found_at_finish;
+    sums_.named_at_finish += coverage_.named_at_finish;
+    sums_.dropped += coverage_.dropped;
+  }
+
+  // What one case alone may see little of.
+  static void TearDownTestSuite() {
+    if (sums_.cases < Cases().size()) return;
+    EXPECT_GT(sums_.on_top, 100);
+    EXPECT_GT(sums_.found_there, 40);
+    EXPECT_GT(sums_.found_at_finish, 2);
+    EXPECT_GT(sums_.named_at_finish, 50);
+    EXPECT_GT(sums_.dropped, 10);
+  }
+
   void Finish() {
     while (!model_.empty()) Release(model_.begin()->first);
+    EXPECT_TRUE(begun_.empty());
     now_ += 1000;  // no pin is left
     cache_->SetTime(now_);
     cache_->CheckInvariants();
@@ -87,6 +138,9 @@ class SegmentPropertyTest : public ModelledSegments,
     EXPECT_EQ(cache_->segment_totals().segments, 0U);
     EXPECT_EQ(cache_->Balance().mapped_bytes, cache_->Balance().metadata_bytes);
   }
+
+ private:
+  static inline Sums sums_;
 };
 
 TEST_P(SegmentPropertyTest, HeadsSeeWhatTheyKeptAndEveryByteHasOnePlace) {
@@ -102,35 +156,12 @@ TEST_P(SegmentPropertyTest, HeadsSeeWhatTheyKeptAndEveryByteHasOnePlace) {
   cache_ = std::move(KvCache::Create(options)).value();
   Run();
   if (HasFailure()) return;
-  const SegmentTotals totals = cache_->segment_totals();
-  RecordProperty("compactions", compactions_);
-  RecordProperty("adoptions", adoptions_);
-  RecordProperty("on_top", on_top_);
-  RecordProperty("evictions", static_cast<int>(totals.evictions));
+  Record();
+  CheckCoverage();
   Finish();
-  EXPECT_GT(compactions_, Operations() / 40);
-  if (Operations() < 1000) return;
-  if (Operations() >= 10000) {
-    EXPECT_GT(adoptions_, 5);
-    EXPECT_GT(on_top_, 5);
-    EXPECT_GT(pins_, 5);
-    EXPECT_GT(found_there_, 1);
-  }
-  const bool is_tight = GetParam().memory_bytes < 8 << 20;
-  EXPECT_EQ(totals.evictions > 0, is_tight);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    , SegmentPropertyTest,
-    testing::Values(
-        PropertyCase{OneSmallHead(), {{"f16", "f16"}}, 64 << 20, false, 0},
-        PropertyCase{OneSmallHead(), {{"f16", "f16"}}, 220 << 10, true, 0},
-        PropertyCase{ThreeHeads(), {{"f16", "f16"}, {"f32", "f32"}}, 1400 << 10, true, 0},
-        PropertyCase{ThreeHeads(), {{"f16", "f16"}, {"int8", "int8"}}, 900 << 10, true, 0.03},
-        PropertyCase{ShortWindow(), {{"f16", "f16"}, {"f32", "f16"}}, 400 << 10, false, 0},
-        PropertyCase{EqualFrames(), {{"f16", "f16"}}, 500 << 10, true, 0},
-        PropertyCase{LongWindow(), {{"f16", "f16"}, {"int4", "int4"}}, 1600 << 10, true, 0.8},
-        PropertyCase{SixLayers(), {{"int4", "int4"}, {"f16", "f16"}}, 1200 << 10, false, 0.8}));
+INSTANTIATE_TEST_SUITE_P(, SegmentPropertyTest, testing::ValuesIn(Cases()));
 
 }  // namespace
 }  // namespace swiftkv
