@@ -101,7 +101,7 @@ class KvCachePropertyTest : public testing::TestWithParam<PropertyCase> {
     const KvBalance initial = subject_.cache().Balance();
     for (int operation = 0; operation < GetParam().operations; ++operation) {
       Operate(mix);
-      const bool everything = operation % (kSanitized ? 64 : 16) == 0;
+      const bool everything = operation % 16 == 0;
       subject_.Check(
           [&](int) { return everything || Draw(2 * subject_.cache().num_layers()) == 0; });
       if (HasFatalFailure() || HasNonfatalFailure()) FAIL() << "after operation " << operation;
