@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks the limits of the house: lines of a file and of a function, parameters, virtual functions
-of a seam, heads.
+of a seam, heads; and that no two types have one name.
 
 Reads C++ with brackets matched and literals blanked; no compiler is needed. Prints one line per
 offence.
@@ -188,11 +188,25 @@ def check_file(path, problems):
             )
 
 
+def check_types(paths, problems):
+    """Appends types of one name in two files: the linker takes the members of either for both."""
+    first = {}
+    for path in paths:
+        code = re.sub(
+            r"^namespace \{$.*?^\}$", "", code_only(read(path)), flags=re.MULTILINE | re.DOTALL
+        )
+        pattern = r"^(?:struct|class|enum class) (\w+)(?: final)?(?:\s*:(?!:)[^;{]*)?\s*\{"
+        for name in re.findall(pattern, code, re.MULTILINE):
+            if first.setdefault(name, path) != path:
+                problems.append(f"{path}: {name} is the name of another type in {first[name]}")
+
+
 def main():
     """Prints the offences and returns 1 if there are any."""
     problems = []
     for path in cpp_files():
         check_file(path, problems)
+    check_types(cpp_files("include", "src"), problems)
     for problem in problems:
         print(problem)
     return 1 if problems else 0

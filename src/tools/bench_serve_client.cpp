@@ -37,8 +37,8 @@ constexpr std::chrono::milliseconds kTick{100};
 
 struct Task {
   HttpCall call;
-  std::function<void(HttpReply)> done;
-  HttpReply reply;
+  std::function<void(ServedReply)> done;
+  ServedReply reply;
   EventStreamReader reader;
   int events = 0;
   bool dropped = false;                 // by us
@@ -64,7 +64,7 @@ double RetryAfter(const http::fields& fields) {
 
 // Hands what has come to whoever waits for it.
 void Deliver(const std::string& bytes, Task* task) {
-  HttpReply& reply = task->reply;
+  ServedReply& reply = task->reply;
   if (task->events == 0 && reply.body.size() < kMostBody) {
     reply.body.append(bytes, 0, kMostBody - reply.body.size());
   }
@@ -151,7 +151,7 @@ asio::awaitable<error_code> ServeClient::State::ReadReply(Task& task, beast::tcp
 }
 
 asio::awaitable<void> ServeClient::State::Perform(std::shared_ptr<Task> task) {
-  HttpReply& reply = task->reply;
+  ServedReply& reply = task->reply;
   const ServeClock::time_point deadline = ServeClock::now() + task->call.timeout;
   for (bool again = true; again && !stopped;) {
     std::unique_ptr<beast::tcp_stream> stream = TakeIdle();
@@ -202,7 +202,7 @@ Result<std::unique_ptr<ServeClient>> ServeClient::Open(const ServeAddress& addre
   return std::unique_ptr<ServeClient>(new ServeClient(std::move(state)));
 }
 
-void ServeClient::Send(HttpCall call, std::function<void(HttpReply)> done) {
+void ServeClient::Send(HttpCall call, std::function<void(ServedReply)> done) {
   auto task = std::make_shared<Task>();
   task->call = std::move(call);
   task->done = std::move(done);
@@ -234,9 +234,9 @@ void ServeClient::Run(const std::function<void()>& tick) {
   }
 }
 
-HttpReply ServeClient::Ask(HttpCall call, const std::function<void()>& tick) {
-  HttpReply reply;
-  Send(std::move(call), [&reply](HttpReply told) { reply = std::move(told); });
+ServedReply ServeClient::Ask(HttpCall call, const std::function<void()>& tick) {
+  ServedReply reply;
+  Send(std::move(call), [&reply](ServedReply told) { reply = std::move(told); });
   Run(tick);
   return reply;
 }

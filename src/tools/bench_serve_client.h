@@ -38,7 +38,7 @@ enum class HttpEnd {
   kDropped,    // closed from here: drop_after_events, or Stop
 };
 
-struct HttpReply {
+struct ServedReply {
   HttpEnd end = HttpEnd::kComplete;
   int status = 0;                   // 0: no reply began
   std::string body = {};            // its first 64 KiB, up to the first event
@@ -56,7 +56,7 @@ class ServeClient {
   ServeClient& operator=(const ServeClient&) = delete;
 
   // Starts a call; `done` hears its reply.
-  void Send(HttpCall call, std::function<void(HttpReply)> done);
+  void Send(HttpCall call, std::function<void(ServedReply)> done);
 
   // Calls `then` at that time, unless Stop comes first.
   void At(ServeClock::time_point time, std::function<void()> then);
@@ -65,7 +65,7 @@ class ServeClient {
   void Run(const std::function<void()>& tick = {});
 
   // Sends one call and returns its reply; others proceed meanwhile.
-  HttpReply Ask(HttpCall call, const std::function<void()>& tick = {});
+  ServedReply Ask(HttpCall call, const std::function<void()>& tick = {});
 
   // Ends all calls, those that are sent later too, as dropped, and forgets all timers.
   void Stop();

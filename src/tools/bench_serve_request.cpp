@@ -147,7 +147,7 @@ void ServeReplyReader::ReadUsage(const Json& event) {
       IntegerAt(event, {"usage", "prompt_tokens_details", "cached_tokens"}, cached_tokens_);
 }
 
-std::string ServeReplyReader::Failure(const HttpReply& reply) const {
+std::string ServeReplyReader::Failure(const ServedReply& reply) const {
   if (!error_.empty()) return "error_event";
   const bool is_whole = reply.end == HttpEnd::kComplete || (reply.end == HttpEnd::kClosed && done_);
   if (!is_whole) return EndName(reply.end);
@@ -157,7 +157,7 @@ std::string ServeReplyReader::Failure(const HttpReply& reply) const {
   return ended_ ? "" : "unfinished";
 }
 
-void ServeReplyReader::Finish(const HttpReply& reply, ServeClock::time_point origin,
+void ServeReplyReader::Finish(const ServedReply& reply, ServeClock::time_point origin,
                               int planned_tokens, ServeRecord* record) const {
   record->start = Seconds(sent_ - origin);
   record->end = Seconds(ServeClock::now() - origin);

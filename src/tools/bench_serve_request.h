@@ -43,13 +43,13 @@ class ServeReplyReader {
 
   // Fills times, tokens and, where the reply is not a whole one, the failure. `origin` is the start
   // of the load, `planned_tokens` what the prompt has where the server does not say.
-  void Finish(const HttpReply& reply, ServeClock::time_point origin, int planned_tokens,
+  void Finish(const ServedReply& reply, ServeClock::time_point origin, int planned_tokens,
               ServeRecord* record) const;
 
  private:
   void ReadChoice(const nlohmann::json& choice, ServeClock::time_point time);
   void ReadUsage(const nlohmann::json& event);
-  std::string Failure(const HttpReply& reply) const;
+  std::string Failure(const ServedReply& reply) const;
 
   ServeClock::time_point sent_;
   // Of events with text, and of all with a choice.

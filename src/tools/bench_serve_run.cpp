@@ -43,7 +43,7 @@ using Tick = std::function<void()>;
 
 // Returns the first model that the server lists; empty where it lists none.
 std::string AskModel(ServeClient* client, const Tick& tick) {
-  const HttpReply reply =
+  const ServedReply reply =
       client->Ask({.post = false, .path = "/v1/models", .timeout = kQuestionTimeout}, tick);
   const Json models = Json::parse(reply.body, nullptr, /*allow_exceptions=*/false);
   if (reply.status != 200 || !models.is_object()) return {};
@@ -60,7 +60,7 @@ std::optional<std::vector<int>> AskTokens(ServeClient* client, const std::string
   Json body = {
       {"prompt", text}, {"content", text}, {"add_special_tokens", false}, {"add_special", false}};
   if (!model.empty()) body["model"] = model;
-  const HttpReply reply =
+  const ServedReply reply =
       client->Ask({.path = "/tokenize", .body = body.dump(), .timeout = kQuestionTimeout}, tick);
   const Json told = Json::parse(reply.body, nullptr, /*allow_exceptions=*/false);
   if (reply.status != 200 || !told.is_object()) return std::nullopt;
@@ -111,8 +111,8 @@ class LoadPhase {
   void Arrive();
   void SendTurn(const TalkPointer& talk);
   void Send(const TalkPointer& talk);
-  bool RetriesLater(const TalkPointer& talk, const HttpReply& reply);
-  void Finish(const TalkPointer& talk, const ServeReplyReader& reader, const HttpReply& reply);
+  bool RetriesLater(const TalkPointer& talk, const ServedReply& reply);
+  void Finish(const TalkPointer& talk, const ServeReplyReader& reader, const ServedReply& reply);
   double DoneShare() const;
 
   const BenchServeOptions& options_;
@@ -216,12 +216,12 @@ void LoadPhase::Send(const TalkPointer& talk) {
   call.on_event = [reader](const std::string& data, ServeClock::time_point time) {
     reader->Read(data, time);
   };
-  client_->Send(std::move(call), [this, talk, reader](const HttpReply& reply) {
+  client_->Send(std::move(call), [this, talk, reader](const ServedReply& reply) {
     if (!RetriesLater(talk, reply)) Finish(talk, *reader, reply);
   });
 }
 
-bool LoadPhase::RetriesLater(const TalkPointer& talk, const HttpReply& reply) {
+bool LoadPhase::RetriesLater(const TalkPointer& talk, const ServedReply& reply) {
   const bool refused_for_now =
       reply.end == HttpEnd::kComplete && (reply.status == 429 || reply.status == 503);
   if (!refused_for_now || talk->retries >= options_.target.retries) return false;
@@ -234,7 +234,7 @@ bool LoadPhase::RetriesLater(const TalkPointer& talk, const HttpReply& reply) {
 }
 
 void LoadPhase::Finish(const TalkPointer& talk, const ServeReplyReader& reader,
-                       const HttpReply& reply) {
+                       const ServedReply& reply) {
   ServeRecord record;
   reader.Finish(reply, origin_, talk->said.prompt_tokens, &record);
   record.retries = talk->retries;

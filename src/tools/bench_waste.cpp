@@ -21,7 +21,7 @@ struct SlotSums {
   double internal = 0;
   double external = 0;
 
-  void AddSeat(const Seat& seat, std::int64_t allocated) {
+  void AddSeat(const BatchSeat& seat, std::int64_t allocated) {
     const auto useful = std::min<std::int64_t>(allocated, seat.lengths.total());
     filled += seat.tokens;
     reserved += static_cast<double>(useful - seat.tokens);
@@ -51,7 +51,7 @@ struct Case {
   }
 };
 
-Status PlayStep(RequestAllocator* allocator, std::span<const Seat> seats, bool is_first) {
+Status PlayStep(RequestAllocator* allocator, std::span<const BatchSeat> seats, bool is_first) {
   for (std::size_t i = 0; i < seats.size() && !is_first; ++i) {
     if (seats[i].is_started) allocator->End(static_cast<int>(i));
   }
@@ -113,7 +113,7 @@ class WasteBench {
     SaturatedSchedule schedule(requests_, options_.batch);
     while (schedule.Step()) {
       ++result_.steps;
-      for (const Seat& seat : schedule.seats()) {
+      for (const BatchSeat& seat : schedule.seats()) {
         tokens += seat.tokens;
         for (std::size_t i = 0; i < sums.size(); ++i) {
           const int block = options_.block_sizes.values[i];
@@ -183,7 +183,7 @@ class WasteBench {
     return Status::Ok();
   }
 
-  static Status Look(RequestAllocator* allocator, std::span<const Seat> seats, SlotSums* slots,
+  static Status Look(RequestAllocator* allocator, std::span<const BatchSeat> seats, SlotSums* slots,
                      ByteSums* bytes) {
     for (std::size_t i = 0; i < seats.size(); ++i) {
       slots->AddSeat(seats[i], allocator->AllocatedSlots(static_cast<int>(i)));

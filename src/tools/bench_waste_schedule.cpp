@@ -7,11 +7,11 @@
 namespace swiftkv {
 
 bool SaturatedSchedule::Step() {
-  const auto ended = std::count_if(seats_.begin(), seats_.end(), [](const Seat& seat) {
+  const auto ended = std::count_if(seats_.begin(), seats_.end(), [](const BatchSeat& seat) {
     return seat.tokens == seat.lengths.total();
   });
   if (requests_.size() - next_ < static_cast<std::size_t>(ended)) return false;
-  for (Seat& seat : seats_) {
+  for (BatchSeat& seat : seats_) {
     seat.is_started = seat.tokens == seat.lengths.total();
     if (seat.is_started) {
       seat.lengths = requests_[next_++];

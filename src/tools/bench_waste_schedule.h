@@ -13,7 +13,7 @@
 
 namespace swiftkv {
 
-struct Seat {
+struct BatchSeat {
   RequestLengths lengths;   // of the request that has it
   int tokens = 0;           // stored so far, those of this step included
   int new_tokens = 0;       // of them in this step
@@ -30,14 +30,14 @@ class SaturatedSchedule {
   // then as they were.
   bool Step();
 
-  std::span<const Seat> seats() const { return seats_; }
+  std::span<const BatchSeat> seats() const { return seats_; }
   // The share of the requests that have started.
   double progress() const;
 
  private:
   std::span<const RequestLengths> requests_;
   std::size_t next_ = 0;  // request
-  std::vector<Seat> seats_;
+  std::vector<BatchSeat> seats_;
 };
 
 }  // namespace swiftkv

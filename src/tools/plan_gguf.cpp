@@ -157,7 +157,7 @@ Status ForeignReader::ReadHeads() {
           fmt::format("no model has so many heads of {} channels: {}", widest, heads[i]));
     }
     rows.window = windows[i];
-    PlannedLayer& layer = model_.layers[i];
+    ShapedLayer& layer = model_.layers[i];
     layer = {.stored = rows, .unshared = rows, .query_heads = heads[i]};
     layer.stored.kv_heads = kv_heads[i] == 0 ? heads[i] : std::min(kv_heads[i], heads[i]);
     layer.unshared.kv_heads = heads[i];
@@ -172,7 +172,7 @@ Status ForeignReader::ReadLatent(int rank) {
                                                  model_.layers.front().stored.key_dim));
   SKV_ASSIGN_OR_RETURN(const int value_dim, Number("attention.value_length_mla", 1, kMostHeadDim,
                                                    model_.layers.front().stored.value_dim));
-  for (PlannedLayer& layer : model_.layers) {
+  for (ShapedLayer& layer : model_.layers) {
     layer.stored = {1, rank + rope_dim, 0, 0};
     layer.unshared = {layer.query_heads, key_dim, value_dim, 0};
   }

@@ -54,7 +54,7 @@ std::string TokenReason(const PlanTable& table) {
 // What is stored beside what every query head's own K and V would take.
 std::string SharingReason(const PlanTable& table, const PlanOptions& options) {
   const PlanRow& plain = table.rows.front();
-  const PlannedLayer& layer = table.model.layers.front();
+  const ShapedLayer& layer = table.model.layers.front();
   if (!plain.unshared_bytes || *plain.unshared_bytes == plain.bytes_per_request) return "";
   const bool latent = layer.stored.value_dim == 0;
   const auto batch = static_cast<std::uint64_t>(options.batch > 1 ? options.batch : kShownBatch);
@@ -80,7 +80,7 @@ std::string WindowReason(const PlanTable& table) {
   const PlanRow& plain = table.rows.front();
   int windowed = 0;
   int window = 0;
-  for (const PlannedLayer& layer : table.model.layers) {
+  for (const ShapedLayer& layer : table.model.layers) {
     if (layer.stored.window == 0) continue;
     ++windowed;
     window = std::max(window, layer.stored.window);
@@ -157,7 +157,7 @@ std::string BatchVerdict(const PlanTable& table, const PlanOptions& options) {
 
 std::vector<PlannedGroup> GroupPlannedLayers(const PlanModel& model) {
   std::vector<PlannedGroup> groups;
-  for (const PlannedLayer& layer : model.layers) {
+  for (const ShapedLayer& layer : model.layers) {
     auto group = std::find_if(groups.begin(), groups.end(),
                               [&](const PlannedGroup& known) { return known.layer == layer; });
     if (group == groups.end()) group = groups.insert(group, {layer, 0});

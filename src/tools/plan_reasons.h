@@ -12,7 +12,7 @@ namespace swiftkv {
 
 // Layers that store alike, in the order of their first one.
 struct PlannedGroup {
-  PlannedLayer layer;
+  ShapedLayer layer;
   int layers = 0;
 };
 std::vector<PlannedGroup> GroupPlannedLayers(const PlanModel& model);

@@ -49,13 +49,13 @@ double FeedForwardParameters(const PlanShape& shape, int layer) {
 
 }  // namespace
 
-std::vector<PlannedLayer> ExpandLayers(const PlanShape& shape, std::span<const int> windows) {
-  std::vector<PlannedLayer> layers;
+std::vector<ShapedLayer> ExpandLayers(const PlanShape& shape, std::span<const int> windows) {
+  std::vector<ShapedLayer> layers;
   for (int i = 0; i < shape.layers; ++i) {
     int window = HasWindow(shape, i) ? shape.window : 0;
     if (!windows.empty()) window = windows[static_cast<std::size_t>(i)];
     if (window >= shape.context) window = 0;  // never drops anything
-    PlannedLayer layer;
+    ShapedLayer layer;
     layer.query_heads = shape.query_heads;
     layer.stored = {shape.kv_heads, shape.head_dim, shape.head_dim, window};
     layer.unshared = {shape.query_heads, shape.head_dim, shape.head_dim, window};
@@ -106,7 +106,7 @@ PlanModel ModelOfShape(const PlanShape& shape, std::span<const int> windows,
 std::uint64_t EstimateActivationBytes(const PlanModel& model) {
   constexpr double kLogitRows = 4;
   double heads_width = 0;
-  for (const PlannedLayer& layer : model.layers) {
+  for (const ShapedLayer& layer : model.layers) {
     const PlanLayer& unshared = layer.unshared;
     heads_width = std::max(heads_width, Matrix(unshared.kv_heads, unshared.key_dim));
   }

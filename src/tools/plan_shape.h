@@ -49,12 +49,12 @@ struct PlanShape {
 };
 
 // One layer as it is stored, and as it would be if every query head had a K and V of its own.
-struct PlannedLayer {
+struct ShapedLayer {
   PlanLayer stored;
   PlanLayer unshared;
   int query_heads = 0;
 
-  friend bool operator==(const PlannedLayer&, const PlannedLayer&) = default;
+  friend bool operator==(const ShapedLayer&, const ShapedLayer&) = default;
 };
 
 // A model to plan for, wherever its numbers come from.
@@ -63,7 +63,7 @@ struct PlanModel {
   std::string kind;          // "preset", "config.json" or "GGUF"
   std::string architecture;  // for people; may be empty
   int context = 0;
-  std::vector<PlannedLayer> layers;
+  std::vector<ShapedLayer> layers;
   std::uint64_t parameters = 0;
   std::uint64_t weights_bytes = 0;
   std::string weights_type;         // "q4_k_m"; of a GGUF the type of most of its bytes
@@ -76,7 +76,7 @@ struct PlanModel {
 
 // Returns the layers; `windows` holds one for each layer where `shape` cannot say it, else is
 // empty.
-std::vector<PlannedLayer> ExpandLayers(const PlanShape& shape, std::span<const int> windows = {});
+std::vector<ShapedLayer> ExpandLayers(const PlanShape& shape, std::span<const int> windows = {});
 
 // Returns the elements of all matrices; norms and biases, below a thousandth, are left out.
 std::uint64_t CountParameters(const PlanShape& shape);

@@ -152,7 +152,7 @@ Result<PlanTable> MakePlanTable(const PlanOptions& options) {
   table.activation_bytes = EstimateActivationBytes(table.model);
   SKV_RETURN_IF_ERROR(Divide(options, &table));
   LayerLists layers;
-  for (const PlannedLayer& layer : table.model.layers) {
+  for (const ShapedLayer& layer : table.model.layers) {
     layers.stored.push_back(layer.stored);
     layers.unshared.push_back(layer.unshared);
   }

@@ -22,7 +22,7 @@ std::unique_ptr<ServeClient> Open(const FakeHttpServer& server, const std::strin
 }
 
 struct Heard {
-  HttpReply reply;
+  ServedReply reply;
   std::vector<std::string> events;
 };
 
@@ -164,7 +164,7 @@ TEST(BenchServeClientTest, StoppingEndsCallsThatWaitAndThoseThatFollow) {
   FakeHttpServer server([](const FakeRequest&) { return FakeReply{.end = End::kHold}; });
   const auto client = Open(server);
   std::vector<HttpEnd> ends;
-  const auto note = [&](const HttpReply& reply) { ends.push_back(reply.end); };
+  const auto note = [&](const ServedReply& reply) { ends.push_back(reply.end); };
   for (int i = 0; i < 3; ++i) client->Send({.path = "/x"}, note);
   client->At(ServeClock::now() + std::chrono::hours(1), [] { FAIL(); });
   client->Run([&] { client->Stop(); });

@@ -62,7 +62,7 @@ class ReplyTest : public testing::Test {
  protected:
   void Read(int ms, const std::string& data) { reader_.Read(data, sent_ + milliseconds(ms)); }
 
-  ServeRecord Finish(HttpReply reply = {.status = 200}) {
+  ServeRecord Finish(ServedReply reply = {.status = 200}) {
     ServeRecord record;
     reader_.Finish(reply, sent_ - milliseconds(1000), /*planned_tokens=*/11, &record);
     return record;
@@ -118,7 +118,7 @@ TEST_F(ReplyTest, AReplyOfInvisibleTokensStillHasTimes) {
 TEST_F(ReplyTest, FailuresHaveKindsAndWords) {
   struct Case {
     std::vector<const char*> events;
-    HttpReply reply;
+    ServedReply reply;
     const char* kind;
     const char* says;
   };

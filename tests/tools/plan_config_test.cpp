@@ -47,7 +47,7 @@ std::vector<int> Windows(const json& config) {
   EXPECT_TRUE(model.ok()) << model.status().message();
   std::vector<int> windows;
   if (!model.ok()) return windows;
-  for (const PlannedLayer& layer : model->layers) windows.push_back(layer.stored.window);
+  for (const ShapedLayer& layer : model->layers) windows.push_back(layer.stored.window);
   return windows;
 }
 

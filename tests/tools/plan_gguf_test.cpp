@@ -27,7 +27,7 @@ class PlanGgufTest : public testing::Test {
 
   static std::vector<int> Windows(const PlanModel& model) {
     std::vector<int> windows;
-    for (const PlannedLayer& layer : model.layers) windows.push_back(layer.stored.window);
+    for (const ShapedLayer& layer : model.layers) windows.push_back(layer.stored.window);
     return windows;
   }
 

@@ -15,13 +15,13 @@ namespace {
 
 std::uint64_t TokenBytesOfF16(const PlanShape& shape) {
   std::vector<PlanLayer> layers;
-  for (const PlannedLayer& layer : ExpandLayers(shape)) layers.push_back(layer.stored);
+  for (const ShapedLayer& layer : ExpandLayers(shape)) layers.push_back(layer.stored);
   return KvPlan::Make(layers, FindPageFormat("f16").value()).value().TokenBytes();
 }
 
 int WindowedLayers(const char* preset) {
   int count = 0;
-  for (const PlannedLayer& layer : ExpandLayers(*FindPlanPreset(preset).value())) {
+  for (const ShapedLayer& layer : ExpandLayers(*FindPlanPreset(preset).value())) {
     if (layer.stored.window > 0) ++count;
   }
   return count;
@@ -117,7 +117,7 @@ TEST(PlanPresetsTest, EveryShapeIsServedByEveryFormatAndHasANameOfItsOwn) {
     EXPECT_TRUE(names.insert(shape.name).second);
     std::vector<PlanLayer> stored;
     std::vector<PlanLayer> unshared;
-    for (const PlannedLayer& layer : ExpandLayers(shape)) {
+    for (const ShapedLayer& layer : ExpandLayers(shape)) {
       stored.push_back(layer.stored);
       unshared.push_back(layer.unshared);
     }
