@@ -92,7 +92,8 @@ TEST_F(EvalForgettingReportTest, WhatWasNotMeasuredIsADashAndNull) {
   EXPECT_THAT(Table(), HasSubstr(" 2.718 "));
   for (ForgettingRow& row : report_.rows) row.figures.intervals = {};
   EXPECT_THAT(Table(), testing::Not(HasSubstr("0.000")));
-  for (const json& row : Json()["rows"]) {
+  const json object = Json();
+  for (const json& row : object["rows"]) {
     for (const char* key : {"mean_kld", "ppl", "copy_nll", "needle_hit"}) {
       EXPECT_TRUE(row.at(key).is_null()) << key;
     }
