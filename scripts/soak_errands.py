@@ -42,11 +42,18 @@ class Errand:
 class Errands:
     """Draws errands of one client: of all kinds, or of one of PHASES alone."""
 
-    PHASES = ("mixed", "unique", "repeated", "left", "refused")
+    # What draws the errands of each.
+    PHASES = {
+        "mixed": "mixed",
+        "unique": "unique",
+        "repeated": "repeated",
+        "left": "left",
+        "refused": "wrong",
+    }
 
     def __init__(self, seed, client, phase="mixed"):
         self.chance = random.Random(f"{seed} {client}")
-        self.draw = self.mixed if phase == "mixed" else getattr(self, phase)
+        self.draw = getattr(self, self.PHASES[phase])
         self.shared = [self.words(random.Random(f"{seed} {n}"), 150) for n in range(3)]
 
     @staticmethod
@@ -75,10 +82,6 @@ class Errands:
             errand.leaves_after_reading = int(self.chance.expovariate(1 / 1000))
         errand.resets = self.chance.random() < 0.5
         return errand
-
-    def refused(self):
-        """A request that must be refused."""
-        return self.wrong()
 
     def mixed(self):
         """Any errand, and now and then a client that leaves or reads slowly."""
