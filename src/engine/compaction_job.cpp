@@ -235,17 +235,18 @@ Result<std::optional<CompactionOutcome>> CompactionJob::CompactSome(KvCache* cac
     return std::optional<CompactionOutcome>();
   }
   CompactionOutcome outcome;
-  if (order_.heads.empty()) return std::optional(outcome);
-  outcome.compacted = true;
   if (!begun_) {
-    SKV_ASSIGN_OR_RETURN(begun_, cache->BeginCompaction(task_.sequence, order_));
+    if (!order_.heads.empty()) {
+      SKV_ASSIGN_OR_RETURN(begun_, cache->BeginCompaction(task_.sequence, order_));
+    }
     if (begun_) return std::optional<CompactionOutcome>();
-    SKV_ASSIGN_OR_RETURN(outcome.result, cache->Compact(task_.sequence, order_));
+    SKV_ASSIGN_OR_RETURN(outcome, Compact(cache));
     return std::optional(outcome);
   }
   if (!cache->ContinueCompaction(task_.sequence, kBlocksPerPiece)) {
     return std::optional<CompactionOutcome>();
   }
+  outcome.compacted = true;
   outcome.result = cache->FinishCompaction(task_.sequence, order_);
   return std::optional(outcome);
 }
