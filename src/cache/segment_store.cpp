@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "cache/format_names.h"
 
 namespace swiftkv {
 namespace {
@@ -240,18 +241,15 @@ SegmentTotals SegmentStore::totals() const {
 }
 
 std::vector<SegmentDescription> SegmentStore::Describe() const {
-  const auto name_of = [](const PageFormat& format) {
-    return KvFormat{format.key->info().name, format.value->info().name};
-  };
   std::int64_t heads = 0;
   for (const LayerShape& layer : geometry_->layers) heads += layer.window == 0 ? layer.kv_heads : 0;
   std::vector<SegmentDescription> all;
   for (const auto& segment : segments_) {
     SegmentDescription& one = all.emplace_back();
     one.recipe = segment->name.recipe;
-    one.format = name_of(segment->format->asked);
+    one.format = NamesOf(segment->format->asked);
     for (const SegmentRun& run : segment->runs) {
-      const KvFormat format = name_of(run.format);
+      const KvFormat format = NamesOf(run.format);
       if (std::find(one.formats.begin(), one.formats.end(), format) == one.formats.end()) {
         one.formats.push_back(format);
       }

@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "base/thread_team.h"
+#include "cache/format_names.h"
 #include "engine/compaction_job.h"
 #include "engine/divergence.h"
 #include "engine/executor.h"
@@ -26,9 +27,6 @@ namespace swiftkv {
 namespace {
 
 constexpr const char* kBaseline = "f16";
-KvFormat NamesOf(const PageFormat& format) {
-  return {format.key->info().name, format.value->info().name};
-}
 
 // A sequence that goes back to the cache when it goes out of sight.
 class HeldSequence {

@@ -12,6 +12,7 @@
 #include "base/byte_size.h"
 #include "base/status_macros.h"
 #include "cache/cache_geometry.h"
+#include "cache/format_names.h"
 #include "cache/format_plan.h"
 #include "engine/kept_formats.h"
 #include "engine/segment_recipe.h"
@@ -201,10 +202,7 @@ Status SetKeptFormats(const Forgetting& asked, ForgettingRule* rule) {
         fmt::format("what is kept of a sequence in {} goes into a smaller format in part, not: {}",
                     PageFormatName(own), asked.kept_as));
   }
-  rule->kept_as = CanonicalKeptAs(*smaller);
-  rule->kept_formats = {rule->format,
-                        {smaller->format.key->info().name, smaller->format.value->info().name}};
-  rule->budget.format_shares = {1 - smaller->share, smaller->share};
+  KeepPartIn(*smaller, rule);
   return Status::Ok();
 }
 
@@ -254,6 +252,12 @@ Status SetSchedule(ForgettingRule* rule) {
 std::unique_ptr<QueryCapture> ForgettingRule::MakeCapture() const {
   if (decoder == nullptr) return nullptr;
   return std::make_unique<QueryCapture>(*decoder, policy.policy->info().needs, observed_queries());
+}
+
+void KeepPartIn(const SmallerFormat& smaller, ForgettingRule* rule) {
+  rule->kept_as = CanonicalKeptAs(smaller);
+  rule->kept_formats = {rule->format, NamesOf(smaller.format)};
+  rule->budget.format_shares = {1 - smaller.share, smaller.share};
 }
 
 Forgetting CompleteForgetting(const Forgetting& asked, const std::optional<Forgetting>& otherwise) {

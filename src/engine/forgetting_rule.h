@@ -11,6 +11,7 @@
 #include <string>
 
 #include "engine/compaction_schedule.h"
+#include "engine/kept_formats.h"
 #include "engine/query_capture.h"
 #include "engine/query_figures.h"
 #include "model/decoder_spec.h"
@@ -63,6 +64,9 @@ struct ForgettingRule {
     return uses_figures ? figures_recipes : own_recipes;
   }
 };
+
+// Has a rule keep part of the tokens, those that matter least, in a format smaller than its own.
+void KeepPartIn(const SmallerFormat& smaller, ForgettingRule* rule);
 
 // What a rule must suit.
 struct ForgettingTarget {

@@ -12,6 +12,7 @@
 #include "base/byte_size.h"
 #include "base/status_macros.h"
 #include "base/thread_team.h"
+#include "cache/format_names.h"
 #include "engine/executor.h"
 #include "engine/kv_memory.h"
 #include "formats/codec_table.h"
@@ -84,7 +85,7 @@ class LockstepRun {
   Result<Lane> MakeLane(const PageFormat& format) const {
     constexpr std::uint64_t kMetadataBytes = 256ULL << 10;
     Lane lane;
-    lane.format = {format.key->info().name, format.value->info().name};
+    lane.format = NamesOf(format);
     const std::vector<LayerShape> layers = model_->layer_shapes();
     SKV_ASSIGN_OR_RETURN(const KvFootprint footprint,
                          KvFootprint::Make(layers, lane.format.key, lane.format.value));

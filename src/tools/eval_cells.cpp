@@ -8,6 +8,7 @@
 #include <charconv>
 
 #include "base/status_macros.h"
+#include "cache/format_names.h"
 #include "engine/kept_formats.h"
 
 namespace swiftkv {
@@ -36,10 +37,6 @@ Result<double> Number(const std::string& text, const char* what) {
 bool IsControl(const PolicyChoice& choice) {
   const std::string_view name = choice.policy->info().name;
   return name == kRandom || name == kSinkRecent;
-}
-
-KvFormat NamesOf(const PageFormat& format) {
-  return {format.key->info().name, format.value->info().name};
 }
 
 class CellMaker {
@@ -94,8 +91,7 @@ class CellMaker {
     SKV_ASSIGN_OR_RETURN(const std::optional<SmallerFormat> smaller, ParseKeptAs(kept_as));
     if (smaller) {
       if (!IsSmaller(smaller->format, format)) return Status::Ok();  // nothing to win
-      rule->kept_formats.push_back(NamesOf(smaller->format));
-      rule->budget.format_shares = {1 - smaller->share, smaller->share};
+      KeepPartIn(*smaller, rule.get());
     }
     // Of no importance: cells share nothing.
     rule->own_recipes.prompt = rule->figures_recipes.prompt = cell.policy;

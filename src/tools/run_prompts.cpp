@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "cache/format_names.h"
 #include "engine/engine_thread.h"
 #include "swiftkv/page_layout.h"
 #include "tools/exit_status.h"
@@ -67,12 +68,11 @@ class PromptRun {
     EngineLimits limits = options_.batch;
     limits.ceiling = options_.cache.quality;
     limits.forgetting = ForgettingOf(options_.forgetting);
-    const EngineParts parts = {
-        .model = stack_.model.get(),
-        .vocabulary = stack_.vocabulary.get(),
-        .cache = stack_.cache.get(),
-        .format = {.key = format.key->info().name, .value = format.value->info().name},
-        .figures = stack_.query_figures};
+    const EngineParts parts = {.model = stack_.model.get(),
+                               .vocabulary = stack_.vocabulary.get(),
+                               .cache = stack_.cache.get(),
+                               .format = NamesOf(format),
+                               .figures = stack_.query_figures};
     const auto start = std::chrono::steady_clock::now();
     SKV_ASSIGN_OR_RETURN(engine_, EngineThread::Start(parts, limits));
     while (done_ < items_.size() && !output_.reader_left()) {
