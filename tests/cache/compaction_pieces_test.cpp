@@ -8,43 +8,14 @@ namespace swiftkv {
 namespace {
 
 constexpr int kEnd = 240;
-constexpr const char* kRecipe = "half";
 
-struct PiecesCase {
-  KvFormat format;
-  TestGeometry geometry;
-};
-
-const std::vector<PiecesCase>& Cases() {
-  static const std::vector<PiecesCase> cases = {
+const std::vector<FormatCase>& Cases() {
+  static const std::vector<FormatCase> cases = {
       {{"f16", "f16"}, ThreeHeads()},    {{"f16", "f16"}, ShortWindow()},
       {{"int8", "int8"}, EqualFrames()}, {{"int8", "int4"}, SixLayers()},
       {{"int4", "int4"}, LongWindow()},
   };
   return cases;
-}
-
-std::unique_ptr<KvCache> NewCacheOf(const PiecesCase& test, std::uint64_t memory_bytes = 32 << 20) {
-  KvCacheOptions options;
-  options.layers = test.geometry.layers;
-  options.key_format = test.format.key;
-  options.value_format = test.format.value;
-  options.memory_bytes = memory_bytes;
-  options.poison_free_frames = true;
-  return std::move(KvCache::Create(options)).value();
-}
-
-PrefixScope AnyScope() {
-  PrefixScope scope;
-  scope.allowed = Quality::kAny;
-  return scope;
-}
-
-CompactionOrder ShareableOrder(const KvCache& cache, SequenceId id, std::int64_t end) {
-  CompactionOrder order = OrderOf(cache, id, end, {{"f16", "f16"}}, KeepsHalf);
-  order.recipe = kRecipe;
-  order.shareable = true;
-  return order;
 }
 
 CompactionResult CompactInPieces(KvCache* cache, SequenceId id, const CompactionOrder& order) {
@@ -54,9 +25,9 @@ CompactionResult CompactInPieces(KvCache* cache, SequenceId id, const Compaction
 }
 
 TEST(CompactionPiecesTest, WhatIsKeptIsTheSameWhateverOthersDoBetween) {
-  for (const PiecesCase& test : Cases()) {
+  for (const FormatCase& test : Cases()) {
     for (const Keeps keeps : {KeepsRagged, KeepsNone}) {
-      const auto cache = NewCacheOf(test);
+      const auto cache = NewCacheOf(test.geometry, test.format);
       const SequenceId id = *cache->CreateSequence();
       AppendStamped(cache.get(), id, kEnd + 10, 1);
       for (int round = 0; round < 2; ++round) {  // of dense blocks, then of a segment and a tail
@@ -94,7 +65,7 @@ TEST(CompactionPiecesTest, WhatIsKeptIsTheSameWhateverOthersDoBetween) {
 TEST(CompactionPiecesTest, GivenUpAnywhereItLeavesNothingBehind) {
   for (int done = 0; done < 5; ++done) {
     for (const char* by : {"release", "truncate", "compact", "begin"}) {
-      const auto cache = NewCacheOf(Cases()[0]);
+      const auto cache = NewCacheOf(Cases()[0].geometry, Cases()[0].format);
       const SequenceId id = *cache->CreateSequence();
       AppendStamped(cache.get(), id, kEnd, 1);
       const SeenCache before = AllSeen(*cache, id);
@@ -196,7 +167,7 @@ TEST(CompactionPiecesTest, NothingIsEvictedForASegmentThatDoesNotFit) {
 }
 
 TEST(CompactionPiecesTest, WhereTruncateTakesNothingOfItTheWorkGoesOn) {
-  const auto cache = NewCacheOf(Cases()[0]);
+  const auto cache = NewCacheOf(Cases()[0].geometry, Cases()[0].format);
   const SequenceId id = *cache->CreateSequence();
   AppendStamped(cache.get(), id, kEnd + 20, 1);
   const SeenCache before = AllSeen(*cache, id);
@@ -210,11 +181,12 @@ TEST(CompactionPiecesTest, WhereTruncateTakesNothingOfItTheWorkGoesOn) {
 }
 
 TEST(CompactionPiecesTest, WithoutRoomBesideTheBlocksNothingBegins) {
-  const PiecesCase test = {{"f16", "f16"}, ThreeHeads()};
-  const auto ample = NewCacheOf(test);
+  const FormatCase test = {{"f16", "f16"}, ThreeHeads()};
+  const auto ample = NewCacheOf(test.geometry, test.format);
   const SequenceId filled = *ample->CreateSequence();
   AppendStamped(ample.get(), filled, 2 * kEnd, 1);
-  const auto cache = NewCacheOf(test, ample->Balance().mapped_bytes + (64 << 10));
+  const auto cache =
+      NewCacheOf(test.geometry, test.format, ample->Balance().mapped_bytes + (64 << 10));
   const SequenceId id = *cache->CreateSequence();
   AppendStamped(cache.get(), id, 2 * kEnd, 1);
   const SeenCache before = AllSeen(*cache, id);

@@ -13,11 +13,6 @@ namespace {
 using testing::EndsWith;
 using testing::HasSubstr;
 
-struct FormatCase {
-  KvFormat format;
-  TestGeometry geometry;
-};
-
 const std::vector<FormatCase>& Cases() {
   static const std::vector<FormatCase> cases = {
       {{"f16", "f16"}, ThreeHeads()},    {{"f16", "f16"}, OneSmallHead()},
@@ -28,17 +23,6 @@ const std::vector<FormatCase>& Cases() {
       {{"int4", "int4"}, LongWindow()},  {{"f32", "f32"}, EqualFrames()},
   };
   return cases;
-}
-
-std::unique_ptr<KvCache> NewCacheOf(const TestGeometry& geometry, const KvFormat& format,
-                                    std::uint64_t memory_bytes = 32 << 20) {
-  KvCacheOptions options;
-  options.layers = geometry.layers;
-  options.key_format = format.key;
-  options.value_format = format.value;
-  options.memory_bytes = memory_bytes;
-  options.poison_free_frames = true;
-  return std::move(KvCache::Create(options)).value();
 }
 
 TEST(CompactionTest, WhatIsKeptStaysBitForBitAndTheRestIsGone) {

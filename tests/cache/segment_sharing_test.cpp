@@ -10,22 +10,6 @@ namespace {
 
 using testing::EndsWith;
 
-constexpr const char* kRecipe = "half";
-
-PrefixScope AnyScope() {
-  PrefixScope scope;
-  scope.allowed = Quality::kAny;
-  return scope;
-}
-
-CompactionOrder ShareableOrder(const KvCache& cache, SequenceId id, std::int64_t end,
-                               Keeps keeps = KeepsHalf, const char* recipe = kRecipe) {
-  CompactionOrder order = OrderOf(cache, id, end, {{"f16", "f16"}}, keeps);
-  order.recipe = recipe;
-  order.shareable = true;
-  return order;
-}
-
 // Computes `tokens` up to `end`, compacts, and computes the rest on top, which `family` stands for.
 SequenceId MakeSegment(PrefixTrial* trial, const Tokens& tokens, std::size_t end,
                        Keeps keeps = KeepsHalf, const char* recipe = kRecipe) {

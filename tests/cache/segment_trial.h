@@ -182,4 +182,36 @@ inline void ExpectSameRows(const SeenCache& expected, const SeenCache& seen, dou
   }
 }
 
+struct FormatCase {
+  KvFormat format;
+  TestGeometry geometry;
+};
+
+inline std::unique_ptr<KvCache> NewCacheOf(const TestGeometry& geometry, const KvFormat& format,
+                                           std::uint64_t memory_bytes = 32 << 20) {
+  KvCacheOptions options;
+  options.layers = geometry.layers;
+  options.key_format = format.key;
+  options.value_format = format.value;
+  options.memory_bytes = memory_bytes;
+  options.poison_free_frames = true;
+  return std::move(KvCache::Create(options)).value();
+}
+
+inline constexpr const char* kRecipe = "half";
+
+inline PrefixScope AnyScope() {
+  PrefixScope scope;
+  scope.allowed = Quality::kAny;
+  return scope;
+}
+
+inline CompactionOrder ShareableOrder(const KvCache& cache, SequenceId id, std::int64_t end,
+                                      Keeps keeps = KeepsHalf, const char* recipe = kRecipe) {
+  CompactionOrder order = OrderOf(cache, id, end, {{"f16", "f16"}}, keeps);
+  order.recipe = recipe;
+  order.shareable = true;
+  return order;
+}
+
 }  // namespace swiftkv
